@@ -30,21 +30,45 @@ MAX_PORT: Final = 65535
 
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    type: Literal["priority", "fair_share", "kubernetes"] = "priority"
-    """What decides who starts next. Jobs start by priority, then by age, whatever is written here."""
+    type: Literal["priority", "fair_share", "fifo", "round_robin", "kubernetes"] = "priority"
+    """Who starts next: by priority and then by age; by whose share is used least; by age alone; or one job after the
+    other. ``kubernetes`` is ``priority``."""
     preemption: bool = False
-    """Whether a job of a better priority takes the slots of others; not applied, which the log says."""
+    """Whether work of a better priority takes the slots of other work that can be preempted. With ``fair_share`` a
+    share that is used less always takes them from one that is used more."""
     default_priority: Priority | None = None
     """None is that of the kind of resource manager."""
     fitting_policy: Literal["best", "worst"] = "best"
     """Whether a task goes to the fullest node that has room for it, or to the emptiest."""
     allow_heterogeneous_fits: bool = False
     """Whether a task of several nodes may have different numbers of slots on them; not applied."""
+    share_by: tuple[Literal["workspace", "user"], ...] = ()
+    """With ``fair_share``: who divides the pool before jobs do, the outermost first. Empty: jobs alone, by their
+    weights."""
+    min_runtime: Annotated[float, Meta(ge=0)] = 60
+    """Seconds during which a task that has started is not preempted."""
+    hold_limit: Annotated[float, Meta(ge=0)] = 600
+    """Seconds for which free slots are kept at first for a request that is too large for them, where nobody knows when
+    the rest comes free."""
+    max_overtakes: Annotated[int, Meta(ge=0)] = 100
+    """Requests that may start before it then, until slots are kept for it again and without an end."""
+    max_overtaken_for: Annotated[float, Meta(ge=0)] = 14400
+    """Seconds after which they are kept again, however few have started before it."""
 
     @property
     def preempts(self) -> bool:
         """May a job that can be preempted lose its slots to another one? (docs/reference/scheduling.md 2.3)"""
-        return self.type == "fair_share" or self.preemption
+        return self.type == "fair_share" or (self.preemption and self.has_levels)
+
+    @property
+    def has_levels(self) -> bool:
+        """Do priorities decide?"""
+        return self.type in ("priority", "kubernetes")
+
+    @property
+    def has_line(self) -> bool:
+        """Does each job have a place behind others? Where slots are shared out it has a rank only."""
+        return self.type not in ("fair_share", "round_robin")
 
 
 class KubernetesDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -29,7 +29,6 @@ from libs.service_log import ship_lines
 from libs.serving.status import serve_status
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.unapplied_policies import APPLIES, shortfalls
 
 log = structlog.get_logger()
 
@@ -39,8 +38,6 @@ Work: TypeAlias = Callable[[SchedulerSettings, ClusterConfig, Bus], Awaitable[No
 async def main(settings: SchedulerSettings) -> None:
     """Stand by, and schedule while no other scheduler does; until cancelled."""
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
-    for each in shortfalls(cluster):
-        log.warning("pool.policy_not_applied", pool=each.pool, asks_for=each.asks_for, applies=APPLIES)
     async with AsyncExitStack() as stack:
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus")))
         database = DatabaseAddress(settings.database)

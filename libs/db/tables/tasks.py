@@ -139,6 +139,20 @@ allocations = Table(
 Index("ix_allocations_live", allocations.c.pool, postgresql_where=text("released_at IS NULL"))
 Index("ix_allocations_exit_unprocessed", allocations.c.task_id, postgresql_where=text("NOT exit_processed"))
 
+# What plans remember of allocations that wait (services/scheduler/queue/queue_states.py); gone when they do not.
+# Only the scheduler writes it. It refers to nothing, so that making it locks nothing.
+queue_states = Table(
+    "queue_states",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("allocation_id", Text, primary_key=True),
+    # Since when it is the first of its priority that has no room, and how many behind it have started since.
+    moment("blocked_at"),
+    Column("overtaken", Integer, nullable=False, server_default="0"),
+    # Places that others were asked to leave for it: list of {node, slots} in rank order.
+    document("nominated", default="[]"),
+)
+
 # What each allocation has used, for reports: it stays when its task, its experiment or its workspace is moved or gone,
 # and so refers to none of them. A trigger on allocations writes it, so that nobody can forget to.
 allocation_usage = Table(

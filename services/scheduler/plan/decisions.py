@@ -1,17 +1,14 @@
-"""Decisions of a plan, one per pending allocation. There may be many, hence ``gc=False`` (see snapshot.py)."""
+"""What a plan decides. There may be many decisions, hence ``gc=False`` (see snapshot.py)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
 
 from msgspec import Struct
 
 from services.scheduler.plan.reasons import WaitReason
-
-
-class Placement(Struct, frozen=True, gc=False):
-    """Room for one pod. Advisory where the launcher lets somebody else place pods, as on Kubernetes."""
-
-    node: str
-    slots: int
+from services.scheduler.plan.snapshot import Placement
 
 
 class Start(Struct, frozen=True, gc=False):
@@ -20,9 +17,56 @@ class Start(Struct, frozen=True, gc=False):
     """One per pod, in rank order."""
 
 
+class Preempt(Struct, frozen=True, gc=False):
+    """A running allocation is asked to leave."""
+
+    allocation: str
+    makes_room_for: str
+    """The allocation that is nominated for its slots; "" when it holds more than its job may."""
+
+
+class Nominate(Struct, frozen=True, gc=False):
+    """Room is kept for a pending allocation until those that were asked to leave have left; () takes it back."""
+
+    allocation: str
+    placements: tuple[Placement, ...]
+
+
 class Wait(Struct, frozen=True, gc=False):
     allocation: str
     reason: WaitReason
 
 
+class Blocked(Struct, frozen=True, gc=False):
+    """A pending allocation is the first of its priority that has no room."""
+
+    allocation: str
+    since: datetime
+    overtaken: int
+    """Allocations behind it that have started since, this plan's among them."""
+    reserved: tuple[Placement, ...] = ()
+    """Where free slots are kept for it, and how many on each node; () while others may pass."""
+    until: datetime | None = None
+    """When all of them are free, if that is known."""
+
+
 Decision = Start | Wait
+
+
+class Plan(Struct, frozen=True):
+    """Decisions about one pool."""
+
+    decisions: tuple[Decision, ...] = ()
+    """One per pending allocation, in the order in which they were looked at."""
+    preempted: tuple[Preempt, ...] = ()
+    nominated: tuple[Nominate, ...] = ()
+    """Where this differs from what the snapshot says."""
+    blocked: tuple[Blocked, ...] = ()
+
+    @property
+    def starts(self) -> Iterator[Start]:
+        return (one for one in self.decisions if isinstance(one, Start))
+
+    @property
+    def waits(self) -> Iterator[Wait]:
+        return (one for one in self.decisions if isinstance(one, Wait))

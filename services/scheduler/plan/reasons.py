@@ -13,6 +13,8 @@ class WaitReason(StrEnum):
     OUT_OF_SERVICE = "waiting for nodes that are disabled or draining"
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
+    BEHIND_RESERVATION = "the free slots are kept for a request that has waited longer"
+    PREEMPTING = "waiting for the tasks that make room for it to save their state and leave"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"
     NO_PORTS = "waiting for ports to become free: running trials hold them all"
@@ -24,6 +26,8 @@ BLOCKS_LOWER_PRIORITIES = frozenset(
         WaitReason.NO_ROOM,
         WaitReason.NO_AUX_ROOM,
         WaitReason.OUT_OF_SERVICE,
+        WaitReason.PREEMPTING,
+        WaitReason.BEHIND_RESERVATION,
     }
 )
 """Waiting for something that any less important request would use up. The other reasons are the request's own.

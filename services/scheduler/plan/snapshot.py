@@ -7,12 +7,15 @@ not look at them (``gc=False``); it would take as long as the plan.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
 
 from msgspec import Struct
 
 FittingPolicy = Literal["best", "worst"]
+QueuePolicy = Literal["priority", "fair_share", "fifo", "round_robin"]
+EPOCH: Final = datetime.fromtimestamp(0, tz=UTC)
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class NodeSlots(Struct, frozen=True, kw_only=True, gc=False):
@@ -29,6 +32,13 @@ class NodeSlots(Struct, frozen=True, kw_only=True, gc=False):
     """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
 
 
+class Placement(Struct, frozen=True, gc=False):
+    """Room for one pod. Advisory where the launcher lets the cluster's scheduler place pods."""
+
+    node: str
+    slots: int
+
+
 class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that has its slots."""
 
@@ -38,6 +48,20 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Node and slots of each pod that has not ended; a node may be unknown by now."""
     namespace: str = ""
     """Whose quota it counts against; "" is the namespace of the pool."""
+    share: str = ""
+    """Who has it under fair share: path of the user, group or workspace; "" is the job."""
+    priority: int = 0
+    submitted_at: datetime = EPOCH
+    """When its job was submitted."""
+    requested_at: datetime = EPOCH
+    preemptible: bool = False
+    leaving: bool = False
+    """It was asked to leave, or killed: its slots come free."""
+    started_at: datetime = EPOCH
+    saved_at: datetime | None = None
+    """Of its last checkpoint: what it has done since is lost with it."""
+    ends_at: datetime | None = None
+    """When it is over at the latest, as its owner has declared."""
 
     @property
     def slots(self) -> int:
@@ -57,10 +81,45 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     requested_at: datetime
     blocked_nodes: frozenset[str] = frozenset()
     namespace: str = ""
+    share: str = ""
+    """As in ``HeldAllocation``."""
+    preemptible: bool = False
+    runs_for: timedelta | None = None
+    """At most, as its owner has declared."""
+    nominated: tuple[Placement, ...] = ()
+    """Room that others were asked to leave for it."""
+    blocked_at: datetime | None = None
+    """Since when it is the first of its priority that has no room."""
+    overtaken: int = 0
+    """Allocations behind it that have started since."""
 
     @property
     def slots(self) -> int:
         return sum(self.pods)
+
+
+class PoolPolicy(Struct, frozen=True, kw_only=True):
+    """How a pool is planned."""
+
+    queue: QueuePolicy = "priority"
+    preemption: bool = False
+    fitting: FittingPolicy = "best"
+    larger_priority_first: bool = False
+    """Kubernetes pools: larger is more important. All others: smaller is. Source: docs/reference/scheduling.md 0
+    (3)."""
+    min_runtime: timedelta = timedelta()
+    """An allocation that has run for less is not preempted."""
+    hold_limit: timedelta = timedelta(minutes=10)
+    """How long free slots are kept at first for a request that is blocked, where nobody knows when the rest comes
+    free."""
+    max_overtakes: int = 100
+    """Allocations behind a blocked request that may start before slots are kept for it without an end."""
+    max_overtaken_for: timedelta = timedelta(hours=4)
+    """Time after which they are, however few have started."""
+
+    @property
+    def preempts(self) -> bool:
+        return self.preemption or self.queue == "fair_share"
 
 
 class PoolSnapshot(Struct, frozen=True, kw_only=True):
@@ -74,7 +133,7 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     """Slots that may be held in the pool's own namespace, where less than its nodes have."""
     quota_by_namespace: Mapping[str, int] = {}
     """The same for namespaces of workspaces that have a quota."""
-    larger_priority_first: bool = False
-    """Kubernetes pools: larger is more important. All others: smaller is. Source: docs/reference/scheduling.md 0
-    (3)."""
-    fitting: FittingPolicy = "best"
+    weights: Mapping[str, float] = {}
+    """Of shares under fair share, where it is not 1."""
+    policy: PoolPolicy = PoolPolicy()
+    now: datetime = EPOCH

@@ -7,6 +7,7 @@ and carried out in one transaction, so no slot is given twice.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -24,18 +25,19 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
-from libs.states.allocation import AllocationState
+from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState
 from libs.telemetry import counter, gauge, histogram
 from libs.tracing import TraceContext, record
 from services.scheduler.allocations.ended import clear_ended
-from services.scheduler.allocations.termination import is_over
+from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.decisions import Preempt, Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
+from services.scheduler.queue.queue_states import states_after, write_states
 from services.scheduler.settings import QueueSettings
 from services.scheduler.transactions.allocation_messages import changed
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -58,9 +60,14 @@ QUEUED: Final = gauge(
 )
 STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
 
+PREEMPTED: Final = counter(
+    "resolute_scheduler_preempted_total", "Allocations that were asked to leave for others", "pool"
+)
+
 
 class PlanOutcome(Struct, frozen=True, kw_only=True):
     started: int
+    preempted: int
     impossible: tuple[AllocationRow, ...]
     """Allocations whose turn it was, and that turned out to make no task."""
     waiting: Mapping[WaitReason, int]
@@ -101,6 +108,7 @@ class PoolQueue:
         self._ended = ended
         self._settings = settings
         self._notified = asyncio.Event()
+        self._limits_looked_at = -math.inf
 
     def notify(self) -> None:
         """Something about the pool may have changed."""
@@ -129,6 +137,7 @@ class PoolQueue:
         for row in outcome.impossible:
             self._ended(row)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
+        PREEMPTED.labels(self._pool.pool_name).inc(outcome.preempted)
         self._show_waiting(outcome.waiting)
         return outcome
 
@@ -139,40 +148,64 @@ class PoolQueue:
     async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
         await _LOCK_POOL.rows(connection, space=_POOL_LOCKS, pool=name)
-        loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
-        decisions = plan(loaded.snapshot)
-        starts = [decision for decision in decisions if isinstance(decision, Start)]
+        capacity = self._capacity(name)
+        loaded = await load_pool(
+            connection,
+            self._pool,
+            cluster=self._cluster,
+            capacity=capacity,
+            now=self._clock.now(),
+            limits_may_be_lowered=self._is_time_for_limits(),
+        )
+        made = plan(loaded.snapshot)
+        starts = list(made.starts)
         chosen, ports, portless = await choose_with_ports(
             connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
         )
-        rows = await self._start(connection, chosen, ports, loaded)
-        waits = [*(decision for decision in decisions if isinstance(decision, Wait)), *portless]
+        rows = await self._carry_out(connection, chosen, ports, made.preempted, loaded)
+        waits = [*made.waits, *portless]
         await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.reason])
+        if loaded.snapshot.nodes is not None:
+            pending = loaded.snapshot.pending
+            await write_states(connection, name, states_after(made, pending), pending)
         impossible = tuple(row for row in rows if is_over(row))
         return PlanOutcome(
             started=len(rows) - len(impossible),
+            preempted=len(made.preempted),
             impossible=impossible,
             waiting=Counter(wait.reason for wait in waits),
             more=bool(impossible) or len(starts) > len(chosen) + len(portless),
-            was_empty=not decisions,
+            was_empty=not made.decisions,
         )
 
-    async def _start(
+    def _is_time_for_limits(self) -> bool:
+        """Nobody notifies of a lowered limit, so that is looked for now and then."""
+        now = time.monotonic()
+        if now - self._limits_looked_at < self._settings.resync_s:
+            return False
+        self._limits_looked_at = now
+        return True
+
+    async def _carry_out(
         self,
         connection: Connection,
         starts: Sequence[Start],
         ports: Mapping[str, dict[str, int]],
+        preempted: Sequence[Preempt],
         loaded: LoadedPool,
     ) -> list[AllocationRow]:
-        """Give the slots and write the orders; who has ended meanwhile is passed over."""
-        if not starts:
+        """Give the slots and write the orders, and ask to leave who has to; who has ended meanwhile is passed over."""
+        if not (starts or preempted):
             return []
         locked: Locked[AllocationRow] = Locked()
         chosen = {start.allocation: start for start in starts}
-        waiting = "allocation_id = ANY(:chosen) AND state = 'PENDING'"
-        rows = await lock_where(connection, AllocationRow, waiting, locked, chosen=list(chosen))
+        leaving = {one.allocation for one in preempted}
+        still = "released_at IS NULL AND (state = 'PENDING') = (allocation_id = ANY(:chosen))"
+        wanted = f"allocation_id = ANY(:wanted) AND {still}"
+        named = {"wanted": [*chosen, *leaving], "chosen": list(chosen)}
+        found = await lock_where(connection, AllocationRow, wanted, locked, **named)
         # In the order of the plan, so that the first in the queue is the first that its launcher hears of.
-        by_id = {row.allocation_id: row for row in rows}
+        by_id = {row.allocation_id: row for row in found}
         rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
         now = self._clock.now()
         out = OutboxBuffer()
@@ -188,6 +221,9 @@ class PoolQueue:
             row.ports = ports.get(row.allocation_id, {})
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
+        for row in found:
+            if row.allocation_id in leaving:
+                terminate(row, reason=CLUSTER_PREEMPTS, now=now, out=out)
         await locked.write(connection)
         await clear_ended(connection, out.events, now=now)
         await out.flush(connection)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -14,21 +15,37 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
 from services.scheduler.orders.disabled_nodes import disabled_nodes
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import (
+    HeldAllocation,
+    NodeSlots,
+    PendingAllocation,
+    Placement,
+    PoolPolicy,
+    PoolSnapshot,
+)
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots,
-           coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial
+           coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
+           a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
     FROM allocations a
+    LEFT JOIN queue_states q ON q.allocation_id = a.allocation_id AND q.pool = a.pool
     LEFT JOIN tasks t ON t.task_id = a.task_id
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
 """)
 _HELD: Final = PreparedStatement("""
-    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace, a.preemptible,
+           a.requested_at, a.assigned_at, a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
+           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
+           j.workspace_id, j.weight, s.saved_at
     FROM allocations a
+    LEFT JOIN jobs j ON j.job_id = a.job_id
+    LEFT JOIN LATERAL (
+        SELECT max(report_time) AS saved_at FROM checkpoints WHERE task_id = a.task_id AND a.preemptible AND :preempts
+    ) s ON true
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
 """)
 # The namespace of a workspace is the same for all pools, and so is its quota. What a launcher reports of it is already
@@ -38,6 +55,13 @@ _HELD_ELSEWHERE: Final = PreparedStatement("""
     FROM allocations a
     WHERE a.pool <> :pool AND a.namespace = ANY(:limited) AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
       AND (a.pods = '[]' OR a.namespace <> ALL(:reported))
+""")
+# Somebody has lowered what a job may hold: then there is something to plan, though nothing waits.
+_OVER_MAX_SLOTS: Final = PreparedStatement("""
+    SELECT 1 FROM allocations a JOIN jobs j ON j.job_id = a.job_id
+    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL AND j.max_slots IS NOT NULL
+    GROUP BY j.job_id HAVING sum(a.slots) > j.max_slots
+    LIMIT 1
 """)
 _QUOTAS_ASKED_FOR: Final = PreparedStatement("""
     SELECT namespace, quota_slots FROM auto_created_namespaces
@@ -57,35 +81,46 @@ class LoadedPool(Struct, frozen=True):
 
 
 async def load_pool(
-    connection: Connection, pool: PoolConfig, *, cluster: ClusterConfig, capacity: PoolCapacity | None
+    connection: Connection,
+    pool: PoolConfig,
+    *,
+    cluster: ClusterConfig,
+    capacity: PoolCapacity | None,
+    now: datetime,
+    limits_may_be_lowered: bool = True,
 ) -> LoadedPool:
-    """Everything that is pending or held in the pool; empty of held ones when nothing is pending."""
+    """Everything that is pending or held in the pool; empty of held ones when nothing is pending.
+
+    limits_may_be_lowered  jobs may hold more than they may now: then what they hold matters, though nothing is pending
+    """
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
     bound_in = manager.cluster_name if manager.has_namespaces else None
     # Who is bound to where the pool runs anyway shares its quota.
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
     pending = await _PENDING.rows(connection, **parameters, **places)
-    if not pending:
+    if not pending and not (limits_may_be_lowered and await _OVER_MAX_SLOTS.rows(connection, **parameters)):
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
-    held = await _HELD.rows(connection, **parameters)
+    scheduler: SchedulerConfig = cluster.scheduler_of(pool)
+    held = await _HELD.rows(connection, **parameters, preempts=scheduler.preempts)
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
     reported = {} if capacity is None else capacity.quota_slots_of
     quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
     limits = {"limited": list(quotas), "reported": list(reported)}
     elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
     excluded = await disabled_nodes(connection)
-    scheduler: SchedulerConfig = cluster.scheduler_of(pool)
-    default_priority = cluster.default_priority(pool.pool_name)
+    default = cluster.default_priority(pool.pool_name)
+    own = [held_of(row, default, scheduler.share_by) for row in held]
     snapshot = PoolSnapshot(
         nodes=None if capacity is None else nodes_of(capacity, excluded),
-        held=(*(held_of(row) for row in held), *(off_the_pool(held_of(row)) for row in elsewhere)),
-        pending=tuple(request_of(row, default_priority) for row in pending),
-        max_slots_by_job={row["job_id"]: row["max_slots"] for row in pending if row["max_slots"] is not None},
+        held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
+        pending=tuple(request_of(row, default, scheduler.share_by) for row in pending),
+        max_slots_by_job={row["job_id"]: row["max_slots"] for row in (*pending, *held) if row["max_slots"] is not None},
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
-        larger_priority_first=manager.larger_priority_first,
-        fitting=scheduler.fitting_policy,
+        weights=weights_of((*pending, *held), scheduler.share_by) if scheduler.type == "fair_share" else {},
+        policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
+        now=now,
     )
     return LoadedPool(
         snapshot,
@@ -136,8 +171,23 @@ def _held_by_other_pools(node: NodeCapacity) -> int:
     return sum(device.foreign and device.allocation is not None for device in node.devices)
 
 
-def held_of(row: Mapping[Any, Any]) -> HeldAllocation:
-    """What an allocation holds, and where. Pods that have ended hold nothing."""
+def held_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str]) -> HeldAllocation:
+    """What an allocation of this pool holds, and where."""
+    return msgspec.structs.replace(
+        held_elsewhere(row),
+        share=share_of(row, share_by),
+        priority=row["priority"] if row["priority"] is not None else default_priority,
+        submitted_at=row["submitted_at"],
+        requested_at=row["requested_at"],
+        preemptible=row["preemptible"],
+        leaving=row["leaving"],
+        started_at=row["assigned_at"],
+        saved_at=row["saved_at"],
+    )
+
+
+def held_elsewhere(row: Mapping[Any, Any]) -> HeldAllocation:
+    """What an allocation holds. Pods that have ended hold nothing."""
     slots = row["slots"] // row["num_pods"]
     nodes = nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"])
     return HeldAllocation(
@@ -154,7 +204,7 @@ def off_the_pool(held: HeldAllocation) -> HeldAllocation:
     return msgspec.structs.replace(held, pods=tuple(("", slots) for _, slots in held.pods))
 
 
-def request_of(row: Mapping[Any, Any], default_priority: int) -> PendingAllocation:
+def request_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str]) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
@@ -164,4 +214,33 @@ def request_of(row: Mapping[Any, Any], default_priority: int) -> PendingAllocati
         requested_at=row["requested_at"],
         blocked_nodes=frozenset(row["blocked_nodes"]),
         namespace=row["namespace"],
+        share=share_of(row, share_by),
+        preemptible=row["preemptible"],
+        nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
+        blocked_at=row["blocked_at"],
+        overtaken=row["overtaken"] or 0,
+    )
+
+
+def share_of(row: Mapping[Any, Any], share_by: Sequence[str]) -> str:
+    """Path of the shares that an allocation counts to: those of ``share_by``, and within them that of its job."""
+    ids = {"workspace": row["workspace_id"], "user": row["owner_id"]}
+    return "/".join((*(f"{kind} {ids[kind]}" for kind in share_by), row["job_id"]))
+
+
+def weights_of(rows: Iterable[Mapping[Any, Any]], share_by: Sequence[str]) -> dict[str, float]:
+    """Weights of jobs; users and workspaces all weigh the same."""
+    return {share_of(row, share_by): row["weight"] for row in rows if row["weight"] is not None}
+
+
+def policy_of(scheduler: SchedulerConfig, *, larger_priority_first: bool) -> PoolPolicy:
+    return PoolPolicy(
+        queue="priority" if scheduler.type == "kubernetes" else scheduler.type,
+        preemption=scheduler.preemption and scheduler.has_levels,
+        fitting=scheduler.fitting_policy,
+        larger_priority_first=larger_priority_first,
+        min_runtime=timedelta(seconds=scheduler.min_runtime),
+        hold_limit=timedelta(seconds=scheduler.hold_limit),
+        max_overtakes=scheduler.max_overtakes,
+        max_overtaken_for=timedelta(seconds=scheduler.max_overtaken_for),
     )

@@ -134,7 +134,11 @@ def _creation(db: Database, stages: _Stages, counted: list[str]) -> Callable[[],
             await engine.reconcile(stored.id)
         with stages.stage("plan", counted):
             async with db.transaction() as connection:
-                plan((await load_pool(connection, pool, cluster=cluster, capacity=capacity)).snapshot)
+                plan(
+                    (
+                        await load_pool(connection, pool, cluster=cluster, capacity=capacity, now=SystemClock().now())
+                    ).snapshot
+                )
         with stages.stage("plan and order", counted):
             outcome = await queue.plan_once()
             assert outcome.started == 1

@@ -13,7 +13,7 @@ from tests.harness import ServiceProcess
 from tests.harness.waiting import eventually
 
 
-async def test_policies_that_do_not_apply_are_said(
+async def test_keys_that_do_not_apply_are_said(
     own_database_url: str, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     cluster = tmp_path / "cluster.yaml"
@@ -37,5 +37,4 @@ async def test_policies_that_do_not_apply_are_said(
     warnings = [line for line in map(json.loads, process.log().splitlines()) if line["level"] == "warning"]
     assert [(line["event"], line.get("pool"), line.get("key")) for line in warnings] == [
         ("cluster_config.not_as_written", None, "resource_manager.fluent"),
-        ("pool.policy_not_applied", "shared", None),
     ]

@@ -11,9 +11,8 @@ import pytest
 from msgspec import Struct
 
 from libs.cluster.resolution import split_slots
-from services.scheduler.plan.decisions import Wait
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 
 SVG: Final = "{http://www.w3.org/2000/svg}"
 PICTURE: Final = ElementTree.parse(Path(__file__).resolve().parents[3] / "docs" / "pictures" / "queue.svg").getroot()
@@ -92,12 +91,12 @@ def snapshot() -> PoolSnapshot:
         pending=tuple(pending(row) for row in ROWS if row.needed > row.acquired),
         max_slots_by_job={row.number: row.max_slots for row in ROWS if row.max_slots is not None},
         quota_by_namespace={TEAM: QUOTA},
-        larger_priority_first=True,
+        policy=PoolPolicy(larger_priority_first=True),
     )
 
 
 def test_the_planner_gives_the_reasons_of_the_picture() -> None:
-    reasons = {one.allocation: str(one.reason) for one in plan(snapshot()) if isinstance(one, Wait)}
+    reasons = {one.allocation: str(one.reason) for one in plan(snapshot()).waits}
     assert reasons == {row.number: row.reason for row in ROWS if row.needed > row.acquired}
 
 

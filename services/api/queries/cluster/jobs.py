@@ -15,12 +15,12 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.config import ClusterConfig
+from libs.cluster.config import ClusterConfig, SchedulerConfig
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
-from libs.job_rank import job_rank
+from libs.job_rank import JobRank, job_rank
 from libs.tasks import generic
 from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
@@ -116,9 +116,14 @@ def _preempts(cluster: ClusterConfig, pool: str) -> bool:
 def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> list[Standing]:
     """The jobs of ``pool`` as the queue ranks them; where slots are shared out there is no line, only a rank."""
     larger_first = cluster.resource_manager.larger_priority_first
-    ordered = sorted(queue, key=lambda job: job_rank(job.priority, job.submitted_at, job.job_id, larger_first))
     config = cluster.pool(pool)
-    lines_up = config is None or cluster.scheduler_of(config).type != "fair_share"
+    scheduler = SchedulerConfig() if config is None else cluster.scheduler_of(config)
+
+    def rank(job: QueuedJob) -> JobRank:
+        return job_rank(job.priority if scheduler.has_levels else 0, job.submitted_at, job.job_id, larger_first)
+
+    lines_up = scheduler.has_line
+    ordered = sorted(queue, key=rank)
     return [Standing(job, place if lines_up else NO_LINE) for place, job in enumerate(ordered)]
 
 

@@ -23,6 +23,9 @@ from services.api.wire.cluster.pools import (
 _SCHEDULERS: Final = {
     "priority": SchedulerType.PRIORITY,
     "fair_share": SchedulerType.FAIR_SHARE,
+    "round_robin": SchedulerType.ROUND_ROBIN,
+    # Clients know no word for it; its queue is a line, as that of priorities is.
+    "fifo": SchedulerType.PRIORITY,
     "kubernetes": SchedulerType.KUBERNETES,
 }
 

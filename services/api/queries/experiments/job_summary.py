@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import ARRAY, ColumnElement, Text, any_, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.config import ClusterConfig
+from libs.cluster.config import ClusterConfig, SchedulerConfig
 from libs.db.engine import DriverConnection
 from libs.db.tables.tasks import allocations, jobs
 from libs.job_rank import JobRank, job_rank
@@ -53,9 +53,10 @@ async def job_summary(
     lines_up = True
     for row in rows:
         pool = cluster.pool(row.pool)
-        lines_up = lines_up and not (pool and cluster.scheduler_of(pool).type == "fair_share")
+        scheduler = cluster.scheduler_of(pool) if pool else SchedulerConfig()
+        lines_up = lines_up and scheduler.has_line
         priority = cluster.default_priority(row.pool) if row.priority is None else row.priority
-        rank = job_rank(priority, row.submitted_at, row.job_id, larger_first)
+        rank = job_rank(priority if scheduler.has_levels else 0, row.submitted_at, row.job_id, larger_first)
         queue.append(QueueEntry(row.job_id, rank, row.scheduled))
     return summarise(queue, job_id, lines_up=lines_up)
 

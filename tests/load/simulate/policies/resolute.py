@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from services.scheduler.plan.decisions import Start
+import msgspec
+
+from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 from tests.load.simulate.cluster import SimulatedNode
-from tests.load.simulate.engine.decisions import Begin, PolicyDecision
+from tests.load.simulate.engine.decisions import Begin, Evict, PolicyDecision
 from tests.load.simulate.engine.state import ClusterState, RunningJob
 from tests.load.simulate.traces.job import Job
 
@@ -21,41 +23,89 @@ EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class Resolute:
-    def __init__(self) -> None:
+    """The planner with ``policy``. What jobs are expected to take, from their users' past, is what it is told that they
+    take at most."""
+
+    def __init__(self, policy: PoolPolicy) -> None:
+        self._policy = policy
         self._nodes: tuple[NodeSlots, ...] = ()
         self._excluded: dict[frozenset[str], frozenset[str]] = {}
         self._pending: dict[int, PendingAllocation] = {}
         self._held: dict[int, HeldAllocation] = {}
+        self._leaving: set[int] = set()
 
     def plan(self, state: ClusterState, now: float) -> Iterator[PolicyDecision]:
         if not self._nodes:
             self._nodes = tuple(
                 NodeSlots(name=_name(index), slots=node.slots, max_aux=0) for index, node in enumerate(state.nodes)
             )
-        for decision in plan(self._snapshot(state)):
-            if isinstance(decision, Start):
-                number = int(decision.allocation)
-                yield Begin(number, tuple(int(placement.node) for placement in decision.placements))
+        self._leaving &= state.running.keys()
+        made = plan(self._snapshot(state, now))
+        self._remember(made)
+        for start in made.starts:
+            yield Begin(int(start.allocation), tuple(int(placement.node) for placement in start.placements))
+        for number in sorted(self._leaving):
+            yield Evict(number)
 
-    def _snapshot(self, state: ClusterState) -> PoolSnapshot:
+    def _remember(self, made: Plan) -> None:
+        """What the scheduler keeps of a plan for the plans after it."""
+        self._leaving |= {int(one.allocation) for one in made.preempted}
+        for head in made.blocked:
+            number = int(head.allocation)
+            self._pending[number] = msgspec.structs.replace(
+                self._pending[number], blocked_at=head.since, overtaken=head.overtaken
+            )
+        for one in made.nominated:
+            number = int(one.allocation)
+            self._pending[number] = msgspec.structs.replace(self._pending[number], nominated=one.placements)
+
+    def _snapshot(self, state: ClusterState, now: float) -> PoolSnapshot:
         """Structs of jobs that wait or run on are those of the plan before."""
-        known_pending, known_held = self._pending, self._held
-        self._pending = {
-            job.number: known_pending.get(job.number) or self._pending_of(job, state.nodes) for job in state.waiting
-        }
-        self._held = {number: known_held.get(number) or _held_of(one) for number, one in state.running.items()}
-        return PoolSnapshot(nodes=self._nodes, held=tuple(self._held.values()), pending=tuple(self._pending.values()))
+        known = self._pending
+        self._pending = {job.number: known.get(job.number) or self._pending_of(job, state) for job in state.waiting}
+        self._held = {number: self._held_of(one, now) for number, one in state.running.items()}
+        return PoolSnapshot(
+            nodes=self._nodes,
+            held=tuple(self._held.values()),
+            pending=tuple(self._pending.values()),
+            policy=self._policy,
+            now=_instant(now),
+        )
 
-    def _pending_of(self, job: Job, nodes: Sequence[SimulatedNode]) -> PendingAllocation:
-        submitted_at = EPOCH + timedelta(seconds=job.submitted_s)
+    def _held_of(self, running: RunningJob, now: float) -> HeldAllocation:
+        job = running.job
+        known = self._held.get(job.number)
+        ends_at, leaving = _instant(running.expected_end_s(now)), job.number in self._leaving
+        if known is not None and (known.ends_at, known.leaving) == (ends_at, leaving):
+            return known
+        name = _name(job.number)
+        return HeldAllocation(
+            allocation=name,
+            job=name,
+            share=job.user,
+            pods=tuple((_name(node), job.slots_per_pod) for node in running.nodes),
+            priority=job.priority,
+            submitted_at=_instant(job.submitted_s),
+            requested_at=_instant(job.submitted_s),
+            preemptible=True,
+            leaving=leaving,
+            started_at=_instant(running.started_s),
+            ends_at=ends_at,
+        )
+
+    def _pending_of(self, job: Job, state: ClusterState) -> PendingAllocation:
+        left_s = max(state.estimate_s[job.number] - state.done_s.get(job.number, 0.0), 1.0)
         return PendingAllocation(
             allocation=_name(job.number),
             job=_name(job.number),
+            share=job.user,
             pods=(job.slots_per_pod,) * job.pods,
             priority=job.priority,
-            submitted_at=submitted_at,
-            requested_at=submitted_at,
-            blocked_nodes=self._excluded_by(job.models, nodes),
+            submitted_at=_instant(job.submitted_s),
+            requested_at=_instant(job.submitted_s),
+            blocked_nodes=self._excluded_by(job.models, state.nodes),
+            preemptible=True,
+            runs_for=timedelta(seconds=left_s),
         )
 
     def _excluded_by(self, models: frozenset[str], nodes: Sequence[SimulatedNode]) -> frozenset[str]:
@@ -67,10 +117,8 @@ class Resolute:
         return self._excluded[models]
 
 
-def _held_of(running: RunningJob) -> HeldAllocation:
-    name = _name(running.job.number)
-    pods = tuple((_name(node), running.job.slots_per_pod) for node in running.nodes)
-    return HeldAllocation(allocation=name, job=name, pods=pods)
+def _instant(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
 
 
 def _name(number: int) -> str:

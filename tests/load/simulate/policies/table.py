@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from services.scheduler.plan.snapshot import PoolPolicy
 from tests.load.simulate.engine.simulation import Policy
 from tests.load.simulate.policies.easy import Easy
 from tests.load.simulate.policies.fifo import Fifo
@@ -25,5 +26,6 @@ POLICIES: Final = {
     "easy": KnownPolicy("EASY backfill", Easy),
     "easy-true": KnownPolicy("EASY, true run times", lambda: Easy(true_times=True)),
     "pods-in-order": KnownPolicy("Pods in order", PodsInOrder),
-    "resolute": KnownPolicy("Resolute", Resolute),
+    "resolute": KnownPolicy("Resolute, priority", lambda: Resolute(PoolPolicy())),
+    "resolute-fair": KnownPolicy("Resolute, fair share", lambda: Resolute(PoolPolicy(queue="fair_share"))),
 }

@@ -24,6 +24,7 @@ COLOURS = {
     "easy-true": "#93bdf0",
     "pods-in-order": "#c58b3a",
     "resolute": "#0b8f6a",
+    "resolute-fair": "#7a5bc7",
 }
 INK = "#2b333b"
 FAINT = "#dfe3e8"

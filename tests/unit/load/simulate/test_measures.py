@@ -11,6 +11,7 @@ import pytest
 from tests.harness.pages.blocks import blocks_of
 from tests.harness.processes import REPOSITORY
 from tests.load.simulate.__main__ import main
+from tests.load.simulate.policies.table import POLICIES
 from tests.load.simulate.report.markdown import duration
 from tests.load.simulate.report.measures import jain, measure, size_class, spread, usage_by_part, waits_in_order
 from tests.unit.load.simulate.running import job, run
@@ -98,7 +99,7 @@ def test_the_command_writes_the_same_files_each_time(tmp_path: Path, capsys: pyt
     assert once == again
     assert {"tiny-0.9.json", "tiny-0.9.md", "tiny-1.5.json", "tiny-1.5.md"} <= set(once)
     report = json.loads(once["tiny-1.5.json"])
-    assert [one["policy"] for one in report["policies"]] == ["fifo", "easy", "easy-true", "pods-in-order", "resolute"]
+    assert [one["policy"] for one in report["policies"]] == list(POLICIES)
     assert once["tiny-1.5.md"].decode() in printed
 
 

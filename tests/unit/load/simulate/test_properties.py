@@ -75,6 +75,14 @@ def test_the_same_workload_has_the_same_outcome(policy: str, jobs: list[Job]) ->
 
 @settings(max_examples=EXAMPLES)
 @given(jobs=workloads())
+def test_under_fair_share_every_job_ends_though_some_are_evicted(jobs: list[Job]) -> None:
+    outcome = run("resolute-fair", jobs, NODES)
+    assert all(one.ended_s is not None for one in outcome.jobs)
+    assert outcome.usage[-1].running == 0
+
+
+@settings(max_examples=EXAMPLES)
+@given(jobs=workloads())
 def test_easy_starts_the_head_no_later_than_it_foresaw(jobs: list[Job]) -> None:
     """With true run times, and as long as nobody more important comes, which would be another head."""
     jobs = [replace(one, priority=42) for one in jobs]

@@ -1,4 +1,5 @@
-"""What holds for any pool: no node oversold, no gang split, nobody over a limit, the same plan for shuffled input."""
+"""What holds for any pool under any policy: no node oversold, no gang split, nobody over a limit, nobody asked to leave
+in vain, the same plan for shuffled input, and nothing left to do after a plan."""
 
 from __future__ import annotations
 
@@ -8,22 +9,49 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scheduler.plan.decisions import Start
+from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
+NOW = START + timedelta(hours=1)
 NODES = ("a", "b", "c", "d")
+OWNERS = ("", "x", "y", "team/x", "team/y")
+
+
+def moments() -> st.SearchStrategy[datetime]:
+    return st.integers(0, 2).map(lambda seconds: START + timedelta(seconds=seconds))
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> PoolPolicy:
+    return PoolPolicy(
+        queue=draw(st.sampled_from(("priority", "priority", "fair_share", "fifo", "round_robin"))),
+        preemption=draw(st.booleans()),
+        fitting=draw(st.sampled_from(("best", "worst"))),
+        larger_priority_first=draw(st.booleans()),
+        min_runtime=timedelta(seconds=draw(st.sampled_from((0, 60)))),
+        max_overtakes=draw(st.sampled_from((0, 2, 100))),
+    )
+
+
+@st.composite
+def held_pods(draw: st.DrawFn) -> tuple[tuple[str, int], ...]:
+    slots = draw(st.integers(0, 4))
+    return tuple((node, slots) for node in draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=2)))
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> PoolSnapshot:
-    nodes = tuple(
-        NodeSlots(
+    nodes = {
+        name: NodeSlots(
             name=name,
             slots=draw(st.integers(0, 8)),
             lent=draw(st.sampled_from((0, 0, 1, 4))),
@@ -31,17 +59,26 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             available=draw(st.booleans()) or draw(st.booleans()),
         )
         for name in draw(st.sets(st.sampled_from(NODES)))
-    )
+    }
     jobs = st.sampled_from(("j1", "j2", "j3"))
     namespaces = st.sampled_from(("", "n1", "n2"))
+    owners = st.sampled_from(OWNERS)
     held = tuple(
         HeldAllocation(
             allocation=f"h{i}",
             job=draw(jobs),
-            pods=((draw(st.sampled_from(NODES)), draw(st.integers(0, 4))),),
+            pods=draw(held_pods()),
             namespace=draw(namespaces),
+            share=draw(owners),
+            priority=draw(st.sampled_from((10, 42, 99))),
+            submitted_at=draw(moments()),
+            requested_at=draw(moments()),
+            preemptible=draw(st.booleans()),
+            leaving=draw(st.sampled_from((False, False, True))),
+            started_at=NOW - timedelta(seconds=draw(st.sampled_from((5, 600)))),
+            ends_at=draw(st.none() | st.just(NOW + timedelta(minutes=5))),
         )
-        for i in range(draw(st.integers(0, 4)))
+        for i in range(draw(st.integers(0, 6)))
     )
     pending = tuple(
         PendingAllocation(
@@ -49,29 +86,73 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             job=draw(jobs),
             pods=(draw(st.integers(0, 4)),) * draw(st.integers(1, 3)),
             priority=draw(st.sampled_from((10, 42, 99))),
-            submitted_at=START + timedelta(seconds=draw(st.integers(0, 2))),
-            requested_at=START + timedelta(seconds=draw(st.integers(0, 2))),
+            submitted_at=draw(moments()),
+            requested_at=draw(moments()),
             blocked_nodes=draw(st.frozensets(st.sampled_from(NODES), max_size=2)),
             namespace=draw(namespaces),
+            share=draw(owners),
+            preemptible=draw(st.booleans()),
+            runs_for=draw(st.none() | st.sampled_from((timedelta(minutes=1), timedelta(minutes=10)))),
+            blocked_at=draw(st.none() | st.sampled_from((NOW, NOW - timedelta(hours=1), NOW - timedelta(hours=9)))),
+            overtaken=draw(st.sampled_from((0, 0, 1))),
         )
         for i in range(draw(st.integers(0, 12)))
     )
     return PoolSnapshot(
-        nodes=nodes,
+        nodes=tuple(nodes.values()),
         held=held,
         pending=pending,
         max_slots_by_job=draw(st.dictionaries(jobs, st.integers(0, 6))),
         quota_slots=draw(st.none() | st.integers(0, 12)),
         quota_by_namespace=draw(st.dictionaries(st.sampled_from(("n1", "n2")), st.integers(0, 6))),
-        larger_priority_first=draw(st.booleans()),
-        fitting=draw(st.sampled_from(("best", "worst"))),
+        weights=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "j1")), st.sampled_from((0.0, 0.5, 2.0)))),
+        policy=draw(policies()),
+        now=NOW,
     )
+
+
+def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
+    """The pool after ``made``, when nobody has left yet."""
+    starts = {start.allocation: start for start in made.starts}
+    leaving = {one.allocation for one in made.preempted}
+    nominated = {one.allocation: one.placements for one in made.nominated}
+    blocked = {one.allocation: one for one in made.blocked}
+    held = [msgspec.structs.replace(one, leaving=one.leaving or one.allocation in leaving) for one in pool.held]
+    pending = []
+    for request in pool.pending:
+        if (start := starts.get(request.allocation)) is not None:
+            held.append(
+                HeldAllocation(
+                    allocation=request.allocation,
+                    job=request.job,
+                    namespace=request.namespace,
+                    share=request.share,
+                    priority=request.priority,
+                    submitted_at=request.submitted_at,
+                    requested_at=request.requested_at,
+                    preemptible=request.preemptible,
+                    started_at=pool.now,
+                    pods=tuple((place.node, place.slots) for place in start.placements),
+                    ends_at=None if request.runs_for is None else pool.now + request.runs_for,
+                )
+            )
+            continue
+        head = blocked.get(request.allocation)
+        pending.append(
+            msgspec.structs.replace(
+                request,
+                nominated=nominated.get(request.allocation, request.nominated),
+                blocked_at=head.since if head else request.blocked_at,
+                overtaken=head.overtaken if head else request.overtaken,
+            )
+        )
+    return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending))
 
 
 @given(pools())
 def test_plan_is_sound(pool: PoolSnapshot) -> None:
-    decisions = plan(pool)
-    assert sorted(decision.allocation for decision in decisions) == sorted(r.allocation for r in pool.pending)
+    made = plan(pool)
+    assert sorted(decision.allocation for decision in made.decisions) == sorted(r.allocation for r in pool.pending)
     requests = {request.allocation: request for request in pool.pending}
     nodes = {node.name: node for node in pool.nodes or ()}
     slots: Counter[str] = Counter()
@@ -85,7 +166,7 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
             aux[node] += not count
         in_namespace[held.namespace] += held.slots
     started_on: set[str] = set()
-    started = [decision for decision in decisions if isinstance(decision, Start)]
+    started = list(made.starts)
     for start in started:
         request = requests[start.allocation]
         assert tuple(place.slots for place in start.placements) == request.pods, "whole gangs only"
@@ -114,44 +195,58 @@ def test_plan_does_not_depend_on_the_order_of_rows(pool: PoolSnapshot, rng: rand
     def shuffled(items: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(rng.sample(items, len(items)))
 
-    other = PoolSnapshot(
-        nodes=shuffled(pool.nodes or ()),
-        held=shuffled(pool.held),
-        pending=shuffled(pool.pending),
-        max_slots_by_job=pool.max_slots_by_job,
-        quota_slots=pool.quota_slots,
-        quota_by_namespace=pool.quota_by_namespace,
-        larger_priority_first=pool.larger_priority_first,
-        fitting=pool.fitting,
+    other = msgspec.structs.replace(
+        pool, nodes=shuffled(pool.nodes or ()), held=shuffled(pool.held), pending=shuffled(pool.pending)
     )
     assert plan(other) == plan(pool)
 
 
 @given(pools())
-def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: PoolSnapshot) -> None:
-    decisions = plan(pool)
-    starts = {d.allocation: d for d in decisions if isinstance(d, Start)}
+def test_a_plan_leaves_nothing_to_start(pool: PoolSnapshot) -> None:
+    after = plan(carried_out(pool, plan(pool)))
+    assert not list(after.starts)
+
+
+@given(pools())
+def test_nobody_leaves_in_vain(pool: PoolSnapshot) -> None:
+    """Without each that is asked, the one for whom it is asked would not have its places; and it gets them."""
+    made = plan(pool)
+    held = {one.allocation: one for one in pool.held}
+    places = {one.allocation: one.placements for one in made.nominated}
+    for one in made.preempted:
+        victim = held[one.allocation]
+        assert victim.preemptible
+        assert not victim.leaving
+        if one.makes_room_for:
+            nodes = {place.node for place in places[one.makes_room_for]}
+            assert nodes & {node for node, _ in victim.pods}
+    gone = {one.allocation for one in made.preempted} | {one.allocation for one in pool.held if one.leaving}
+    after = carried_out(pool, made)
+    after = msgspec.structs.replace(after, held=tuple(one for one in after.held if one.allocation not in gone))
+    started = {start.allocation: start.placements for start in plan(after).starts}
+    for name, given_places in places.items():
+        if given_places:
+            assert started[name] == given_places
+
+
+@given(pools())
+def test_no_inversion_of_priorities(pool: PoolSnapshot) -> None:
+    """What starts without being out of the way takes no place that something of a better priority waits for."""
+    policy = PoolPolicy(queue="priority", larger_priority_first=pool.policy.larger_priority_first)
+    pool = msgspec.structs.replace(pool, policy=policy, max_slots_by_job={}, quota_slots=None, quota_by_namespace={})
+    made = plan(pool)
+    rank = ranking(policy)
     requests = {request.allocation: request for request in pool.pending}
-    held = tuple(
-        HeldAllocation(
-            allocation=start.allocation,
-            job=requests[start.allocation].job,
-            namespace=requests[start.allocation].namespace,
-            pods=tuple((place.node, place.slots) for place in start.placements),
-        )
-        for start in starts.values()
-    )
-    after = PoolSnapshot(
-        nodes=pool.nodes,
-        held=(*pool.held, *held),
-        pending=tuple(request for request in pool.pending if request.allocation not in starts),
-        max_slots_by_job=pool.max_slots_by_job,
-        quota_slots=pool.quota_slots,
-        quota_by_namespace=pool.quota_by_namespace,
-        larger_priority_first=pool.larger_priority_first,
-        fitting=pool.fitting,
-    )
-    assert not [decision for decision in plan(after) if isinstance(decision, Start)]
+    for wait in made.waits:
+        waiting = requests[wait.allocation]
+        if wait.reason is not WaitReason.NO_ROOM or len(waiting.pods) > 1:
+            continue
+        for start in made.starts:
+            started = requests[start.allocation]
+            if rank(started)[0] <= rank(waiting)[0] or started.runs_for is not None:
+                continue
+            for place in start.placements:
+                assert place.slots < waiting.pods[0] or place.node in waiting.blocked_nodes
 
 
 def test_large_pools_plan_in_seconds() -> None:
@@ -169,6 +264,6 @@ def test_large_pools_plan_in_seconds() -> None:
         for i in range(30_000)
     )
     began = time.process_time()  # what others do on the machine does not count
-    decisions = plan(PoolSnapshot(nodes=nodes, pending=pending))
-    assert sum(isinstance(decision, Start) for decision in decisions) >= 10_000
+    made = plan(PoolSnapshot(nodes=nodes, pending=pending))
+    assert sum(1 for _ in made.starts) >= 10_000
     assert time.process_time() - began < 10

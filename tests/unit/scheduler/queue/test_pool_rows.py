@@ -6,7 +6,7 @@ import pytest
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import is_on
-from services.scheduler.queue.pool_rows import held_of, nodes_of, off_the_pool
+from services.scheduler.queue.pool_rows import held_elsewhere, nodes_of, off_the_pool
 from tests.unit.scheduler.rows import allocation
 
 
@@ -67,7 +67,7 @@ def test_slots_are_held_where_the_pods_are(pods: list[dict[str, Any]], expected:
         "pods": pods,
         "namespace": "team",
     }
-    held = held_of(row)
+    held = held_elsewhere(row)
     assert held.pods == expected
     shared = off_the_pool(held)
     assert (shared.slots, shared.namespace, {node for node, _ in shared.pods}) == (held.slots, "team", {""})

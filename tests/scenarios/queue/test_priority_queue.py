@@ -1,92 +1,19 @@
-"""Who starts next: the tables of docs/reference/scheduling.md 5.4 (without preemption), 5.6, 9.1 and 16 as data.
-
-A request is ``name slots[priority]`` with ``pods x slots`` for gangs; ``@node`` runs there already. Requests are in the
-order of their jobs, oldest first, unless a job is named: requests of one job share it as in ``a:job 1[50]``. What is
-``in ns`` counts against the quota of that namespace, everything else against that of the pool.
-"""
+"""Who starts next without preemption: tables of docs/reference/scheduling.md 5.4, 5.6, 9.1 and 16 as data."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import NamedTuple
 
 import pytest
 
-from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.decisions import Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import FittingPolicy, HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import PoolPolicy, PoolSnapshot
+from tests.scenarios.queue.notation import Case, check, snapshot
 
 W = WaitReason
-START = datetime(2030, 1, 1, tzinfo=UTC)
-_REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)\[(\d+)\](?:@(\S+))?(?: not (\S+))?(?: in (\w+))?")
-
-
-class Case(NamedTuple):
-    name: str
-    cluster: dict[str, int]
-    requests: str
-    starts: str
-    waits: dict[str, WaitReason] = {}
-    places: dict[str, str] = {}
-    """Expected nodes of some requests, one per pod."""
-    aux: int = 100
-    larger_first: bool = False
-    fitting: FittingPolicy = "best"
-    max_slots: dict[str, int] = {}
-    quota: int | None = None
-    quotas: dict[str, int] = {}
-    unavailable: str = ""
-    lent: dict[str, int] = {}
-
-
-def snapshot(case: Case) -> PoolSnapshot:
-    held: list[HeldAllocation] = []
-    pending: list[PendingAllocation] = []
-    for age, part in enumerate(case.requests.split("; ")):
-        matched = _REQUEST.fullmatch(part)
-        assert matched, part
-        name, job, pods, slots, priority, nodes, blocked, namespace = matched.groups(default="")
-        if nodes:
-            each = int(slots)
-            placed = tuple((node, each) for node in nodes.split(","))
-            held.append(HeldAllocation(allocation=name, job=job or name, pods=placed, namespace=namespace))
-            continue
-        pending.append(
-            PendingAllocation(
-                allocation=name,
-                job=job or name,
-                pods=(int(slots),) * int(pods or 1),
-                priority=int(priority),
-                submitted_at=START if job else START + timedelta(seconds=age),
-                requested_at=START + timedelta(seconds=age),
-                blocked_nodes=frozenset(blocked.split(",")) if blocked else frozenset(),
-                namespace=namespace,
-            )
-        )
-    return PoolSnapshot(
-        nodes=tuple(
-            NodeSlots(
-                name=name,
-                slots=slots,
-                lent=case.lent.get(name, 0),
-                max_aux=case.aux,
-                available=name not in case.unavailable.split(","),
-            )
-            for name, slots in case.cluster.items()
-        ),
-        held=tuple(held),
-        pending=tuple(pending),
-        max_slots_by_job=case.max_slots,
-        quota_slots=case.quota,
-        quota_by_namespace=case.quotas,
-        larger_priority_first=case.larger_first,
-        fitting=case.fitting,
-    )
-
-
+WORST = PoolPolicy(fitting="worst")
 A4 = {"a1": 4}
 TWO = {"a1": 4, "a2": 4}
 
@@ -96,13 +23,23 @@ CASES = [
         "older first within a priority, aux independent",
         TWO,
         "t1 4[50]; t2 1[50]; t3 1[40]; t4 0[40]; t5 4[40]; t6 0[50]",
+        "t3 t5 t4 t6",
+        {"t1": W.NO_ROOM, "t2": W.BEHIND_RESERVATION},
+        reserved={"t1": "a1"},
+        instead_of="t2 starts, too; here the slots beside t3 are kept for t1, which has waited longer (16, B4)",
+    ),
+    Case(
+        "smaller ones pass a stuck one that has had its time",
+        TWO,
+        "t1 4[50] since 601; t2 1[50]; t3 1[40]; t4 0[40]; t5 4[40]; t6 0[50]",
         "t3 t5 t2 t4 t6",
         {"t1": W.NO_ROOM},
+        reserved={"t1": ""},
     ),
     Case(
         "a stuck task does not hold back smaller ones of its priority",
         TWO,
-        "t1 4[50]; t2 1[50]@a2; t3 1[40]@a2; t5 4[40]@a1; t7 1[50]; t8 1[50]; t9 1[50]",
+        "t1 4[50] since 601; t2 1[50]@a2; t3 1[40]@a2; t5 4[40]@a1; t7 1[50]; t8 1[50]; t9 1[50]",
         "t7 t8",
         {"t1": W.NO_ROOM, "t9": W.NO_ROOM},
     ),
@@ -165,18 +102,22 @@ CASES = [
         "t6 t5 t2 t1 t4 t3",
     ),
     # Kubernetes: larger is more important
-    Case("larger priority first on Kubernetes", {"a1": 1}, "t1 1[42]; t2 1[50]", "t2", larger_first=True),
+    Case(
+        "larger priority first on Kubernetes",
+        {"a1": 1},
+        "t1 1[42]; t2 1[50]",
+        "t2",
+        policy=PoolPolicy(larger_priority_first=True),
+    ),
     Case("a stuck gang does not hold back aux work", A4, "t1 2x4[40]; t2 0[50]", "t2", {"t1": W.TOO_LARGE}),
     # 16 (B1): gangs
     Case("16 slots on 12 start nothing", {"a": 4, "b": 4, "c": 4}, "t1 4x4[42]", "", {"t1": W.TOO_LARGE}),
     Case("of two 12-slot gangs one runs", {"a": 4, "b": 4, "c": 4}, "t1 3x4[42]; t2 3x4[42]", "t1", {"t2": W.NO_ROOM}),
     Case("pods of a gang may share a node", {"a": 8}, "t1 2x4[42]", "t1", places={"t1": "a a"}),
-    Case("a gang leaves nothing behind when it fails", TWO, "t1 3x2[42]@a1,a1,a2; t2 2x2[42]; t3 1[42]", "t3"),
+    Case("a gang that fails leaves nothing behind", TWO, "t1 3x2[42]@a1,a1,a2; t2 2x2[42] since 601; t3 1[42]", "t3"),
     # best and worst fit (4.3)
     Case("best fit takes the fullest node that fits", {"a": 4, "b": 2}, "t1 2[42]", "t1", places={"t1": "b"}),
-    Case("worst fit takes the emptiest", {"a": 2, "b": 4}, "t1 2[42]", "t1", places={"t1": "b"}, fitting="worst"),
-    Case("equal nodes: the first by name", {"b": 4, "a": 4}, "t1 2[42]", "t1", places={"t1": "a"}),
-    Case("equal nodes, worst fit", {"b": 4, "a": 4}, "t1 2[42]", "t1", places={"t1": "a"}, fitting="worst"),
+    Case("worst fit takes the emptiest", {"a": 2, "b": 4}, "t1 2[42]", "t1", places={"t1": "b"}, policy=WORST),
     Case("aux work packs", {"a": 4, "b": 4}, "t0 0[42]@b; t1 0[42]", "t1", places={"t1": "b"}),
     # blocked nodes (4.6)
     Case("a blocked node is passed over", TWO, "t1 1[42] not a1", "t1", places={"t1": "a2"}),
@@ -210,7 +151,7 @@ CASES = [
     Case(
         "who has to wait for its own job after all no longer waits for room, and holds back nobody",
         {"a": 8},
-        "t0 4[42]@a; t1:j 6[42]; t2:j 1[42]; t3 1[50]",
+        "t0 4[42]@a; t1:j 6[42] since 601; t2:j 1[42]; t3 1[50]",
         "t2 t3",
         {"t1": W.JOB_MAX_SLOTS},
         max_slots={"j": 6},
@@ -262,16 +203,10 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
 def test_queue(case: Case) -> None:
-    decisions = plan(snapshot(case))
-    starts = {decision.allocation: decision for decision in decisions if isinstance(decision, Start)}
-    waits = {decision.allocation: decision.reason for decision in decisions if isinstance(decision, Wait)}
-    assert list(starts) == case.starts.split()
-    assert {name: waits.get(name) for name in case.waits} == case.waits
-    for name, nodes in case.places.items():
-        assert [place.node for place in starts[name].placements] == nodes.split()
+    check(case)
 
 
 def test_nothing_starts_while_the_capacity_is_unknown() -> None:
     pool = snapshot(Case("", A4, "t1 1[42]; t2 0[42]", ""))
     unknown = PoolSnapshot(nodes=None, pending=pool.pending)
-    assert plan(unknown) == [Wait("t1", W.CAPACITY_UNKNOWN), Wait("t2", W.CAPACITY_UNKNOWN)]
+    assert plan(unknown).decisions == (Wait("t1", W.CAPACITY_UNKNOWN), Wait("t2", W.CAPACITY_UNKNOWN))

@@ -1,0 +1,133 @@
+"""Requests that have no room, and what that means for those behind them.
+
+The first of a level that has no room gets a reservation. Where it has an instant, it stays until then. Where nobody
+knows when its nodes come free, free slots are kept for ``hold_limit`` at first; then others may pass it, until
+``max_overtakes`` of them have, or ``max_overtaken_for`` is over: from then on whatever comes free there is kept. So
+it neither keeps slots idle for work of days, nor waits behind small work for ever.
+Source: docs/reference/scheduling.md 16 (B4).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from services.scheduler.plan.decisions import Blocked
+from services.scheduler.plan.room.occupancy import Occupancy
+from services.scheduler.plan.room.reservations import NodeReservation
+from services.scheduler.plan.snapshot import NEVER, PendingAllocation, PoolSnapshot
+
+
+class Clearance(Enum):
+    """Where a request may start, for the sake of those before it."""
+
+    NOWHERE = auto()
+    OPEN = auto()
+    """In what is kept for nobody."""
+    ALL = auto()
+    """In what is kept for others, too: it is out of the way when they can start."""
+
+
+class _Head:
+    """The first blocked request of a level."""
+
+    def __init__(self, request: PendingAllocation, pool: PoolSnapshot) -> None:
+        policy = pool.policy
+        self.request = request
+        self.since = request.blocked_at or pool.now
+        self.overtaken = request.overtaken
+        self.most = policy.max_overtakes
+        waited = pool.now - self.since
+        self.reservation: NodeReservation | None = None
+        self._is_new = waited <= policy.hold_limit
+        self._too_long = waited >= policy.max_overtaken_for
+
+    @property
+    def is_final(self) -> bool:
+        """Nobody may pass any more."""
+        return self._too_long or self.overtaken >= self.most
+
+    def keeps_room(self, found: NodeReservation) -> bool:
+        return self._is_new or self.is_final or found.until != NEVER
+
+
+class BlockedRequests:
+    def __init__(self, pool: PoolSnapshot, occupancy: Occupancy) -> None:
+        self._pool = pool
+        self._occupancy = occupancy
+        self._preempts = pool.policy.preempts
+        self._heads: dict[int, _Head] = {}
+        self._before: list[_Head] = []
+        """Heads of levels that are more important than the present one."""
+        self._count_before = 0
+
+    def leave_level(self, counted: int) -> None:
+        """Go on with a less important level; ``counted`` requests of the one before have no room."""
+        self._count_before += counted
+        self._before = list(self._heads.values())
+
+    def is_behind_others(self) -> bool:
+        """Whether something more important has no room."""
+        return self._count_before > 0
+
+    def block(self, request: PendingAllocation, level: int) -> bool:
+        """``request`` has no room; whether some is kept for it from now on."""
+        # When a slot comes free anywhere, one that needs no more is the first to see it.
+        if level in self._heads or (request.pods == (1,) and not request.blocked_nodes):
+            return False
+        head = self._heads[level] = _Head(request, self._pool)
+        found = self._occupancy.find_reservation(request)
+        if found is not None and head.keeps_room(found):
+            self._occupancy.keep(found)
+            head.reservation = found
+        return head.reservation is not None
+
+    def clearance(self, request: PendingAllocation) -> Clearance:
+        heads = self._heads.values()
+        if not heads:
+            return Clearance.OPEN
+        if self._is_out_of_the_way(request):
+            return Clearance.ALL
+        if not self._count_before:
+            return Clearance.OPEN
+        # Of a less important level: beside one blocked request its reservation is enough; more would be in the way of
+        # those that have none.
+        only = self._count_before == 1 and all(head.reservation is not None for head in self._before)
+        return Clearance.OPEN if only else Clearance.NOWHERE
+
+    def started(self, *, in_reserved: bool, request: PendingAllocation) -> None:
+        """A request has started behind those that are blocked."""
+        if in_reserved and self._ends_in_time(request):
+            return
+        for head in self._heads.values():
+            if in_reserved or head.reservation is None:
+                head.overtaken += 1
+
+    def seen(self) -> tuple[Blocked, ...]:
+        """The heads, as they are now."""
+        return tuple(
+            Blocked(
+                head.request.allocation,
+                head.since,
+                head.overtaken,
+                reserved=head.reservation.places if head.reservation else (),
+                until=head.reservation.until if head.reservation and head.reservation.until != NEVER else None,
+            )
+            for head in self._heads.values()
+        )
+
+    def _is_out_of_the_way(self, request: PendingAllocation) -> bool:
+        if self._ends_in_time(request):
+            return True
+        if not (self._preempts and request.preemptible):
+            return False
+        # Those whose nodes are about to come free would only have it leave again.
+        return not any(head.is_final or self._is_imminent(head) for head in self._heads.values())
+
+    def _is_imminent(self, head: _Head) -> bool:
+        return head.reservation is not None and head.reservation.until <= self._pool.now
+
+    def _ends_in_time(self, request: PendingAllocation) -> bool:
+        if request.runs_for is None:
+            return False
+        untils = [head.reservation.until for head in self._heads.values() if head.reservation is not None]
+        return bool(untils) and max(untils) != NEVER and self._pool.now + request.runs_for <= min(untils)

@@ -1,0 +1,1 @@
+"""In which order the requests of a queue are looked at, by the policy of its pool."""

@@ -1,0 +1,140 @@
+"""Weighted max-min fairness over a tree of shares: next is who holds least in relation to their weight.
+
+A share is a user, a group, a workspace or a job; a path such as ``research/ann`` stands for a share within another. At
+each level of the tree the child with the smallest use per weight comes first ("progressive filling": Bertsekas and
+Gallager, Data Networks, 6.5.2; as a queue of tasks: Ghodsi et al., Dominant Resource Fairness, 2011). Among equals it
+is the child that asks for less, then the older one. Source: docs/reference/scheduling.md 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
+from math import inf
+
+from services.scheduler.plan.ordering.queue_classes import QueueClass
+from services.scheduler.plan.ordering.ranking import Rank
+from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation
+
+_Key = tuple[float, float, Rank]
+
+
+class _Share:
+    """A node of the tree."""
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+        self.used = 0.0
+        self.wanted = 0.0
+        self.children: dict[str, _Share] = {}
+        self.waiting: list[tuple[_Key, str]] = []
+        """Children of which something waits."""
+        self.queues: list[QueueClass] = []
+        """Of a leaf."""
+
+    @property
+    def ratio(self) -> float:
+        return self.ratio_with(0)
+
+    def ratio_with(self, slots: float) -> float:
+        """Use per weight if it used so many slots more."""
+        used = self.used + slots
+        return used / self.weight if self.weight > 0 else (inf if used > 0 else 0.0)
+
+    @property
+    def rank(self) -> Rank:
+        """Of the first request below; only of a share where something waits."""
+        return self.queues[0].rank if self.queues else self.children[self.waiting[0][1]].rank
+
+    @property
+    def key(self) -> _Key:
+        return self.ratio, self.wanted, self.rank
+
+
+class ShareTree:
+    """What each share uses. ``units_of`` says what an allocation counts: its slots, or one."""
+
+    def __init__(self, weights: Mapping[str, float], units_of: Callable[[int], float]) -> None:
+        self._weights = weights
+        self._units_of = units_of
+        self.root = _Share(1.0)
+
+    def add(self, owner: str, slots: int) -> None:
+        """``owner`` holds, or is about to hold, an allocation of so many slots."""
+        self._change(owner, self._units_of(slots))
+
+    def want(self, owner: str, slots: int) -> None:
+        for share in self.path(owner):
+            share.wanted += self._units_of(slots)
+
+    def path(self, owner: str) -> list[_Share]:
+        """The shares from below the root to that of ``owner``."""
+        here, found, name = self.root, [], ""
+        for part in owner.split("/"):
+            name = f"{name}/{part}" if name else part
+            child = here.children.get(part)
+            if child is None:
+                child = here.children[part] = _Share(self._weights.get(name, 1.0))
+            found.append(child)
+            here = child
+        return found
+
+    def part(self, mine: str, theirs: str) -> tuple[_Share, _Share] | None:
+        """The two shares where the paths part, to be compared; None when one is within the other."""
+        for one, other in zip(self.path(mine), self.path(theirs), strict=False):
+            if one is not other:
+                return one, other
+        return None
+
+    def _change(self, owner: str, units: float) -> None:
+        for share in self.path(owner):
+            share.used += units
+
+
+class FairShareOrder:
+    """The classes of each leaf by rank, and leaves by their use."""
+
+    def __init__(self, tree: ShareTree, queues: Mapping[str, Iterable[QueueClass]]) -> None:
+        self._tree = tree
+        self._popped: list[tuple[_Share, str]] = []
+        for owner, classes in queues.items():
+            path = tree.path(owner)
+            path[-1].queues = sorted(classes)
+        self._fill(tree.root)
+
+    def pop(self) -> QueueClass | None:
+        here = self._tree.root
+        self._popped = []
+        while here.waiting:
+            _, name = heappop(here.waiting)
+            self._popped.append((here, name))
+            here = here.children[name]
+        return heappop(here.queues) if here.queues else None
+
+    def put_back(self, queue: QueueClass) -> None:
+        if queue:
+            parent, name = self._popped[-1]
+            heappush(parent.children[name].queues, queue)
+        self._return_path()
+
+    def close(self, queue: QueueClass) -> None:
+        self._return_path()
+
+    def _return_path(self) -> None:
+        """Put what was popped back into the heaps, with what it uses now."""
+        for parent, name in reversed(self._popped):
+            child = parent.children[name]
+            if child.queues or child.waiting:
+                heappush(parent.waiting, (child.key, name))
+        self._popped = []
+
+    def _fill(self, share: _Share) -> None:
+        for name, child in share.children.items():
+            self._fill(child)
+            if child.queues or child.waiting:
+                heappush(share.waiting, (child.key, name))
+
+
+def owner_of(one: PendingAllocation | HeldAllocation) -> str:
+    """Whose share it counts to: its own, or that of its job."""
+    return one.share or one.job

@@ -1,0 +1,79 @@
+"""Pending allocations in classes: those of one class differ only in their rank, so that when the first of them finds
+no room, none does. A plan looks at the first of each class, and costs as much as there are classes and starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from services.scheduler.plan.ordering.ranking import Rank
+from services.scheduler.plan.snapshot import PendingAllocation
+
+
+class QueueClass:
+    """Requests that are alike, in the order of their ranks."""
+
+    def __init__(self, requests: list[tuple[Rank, PendingAllocation]]) -> None:
+        self._requests = requests
+        self._next = 0
+
+    def __len__(self) -> int:
+        """Those that are left."""
+        return len(self._requests) - self._next
+
+    def __lt__(self, other: QueueClass) -> bool:
+        return self.rank < other.rank
+
+    @property
+    def rank(self) -> Rank:
+        """Of the first that is left."""
+        return self._requests[self._next][0]
+
+    @property
+    def first(self) -> PendingAllocation:
+        return self._requests[self._next][1]
+
+    def advance(self) -> None:
+        """The first has started, or waits for something of its own."""
+        self._next += 1
+
+    def rest(self) -> Iterator[PendingAllocation]:
+        """Those that are left."""
+        return (request for _, request in self._requests[self._next :])
+
+
+def classify(
+    requests: Iterable[PendingAllocation],
+    *,
+    rank: Callable[[PendingAllocation], Rank],
+    share: Callable[[PendingAllocation], str],
+    limited_jobs: Collection[str],
+) -> dict[str, list[QueueClass]]:
+    """The classes of ``requests``, by share.
+
+    share         whose part of the pool it is, where the policy divides it; else ""
+    limited_jobs  jobs that may not hold more than so many slots: each has classes of its own
+    """
+    classes: dict[tuple[object, ...], list[tuple[Rank, PendingAllocation]]] = {}
+    owners: dict[str, list[QueueClass]] = {}
+    for one in requests:
+        ranked = rank(one)
+        owner = share(one)
+        key: tuple[object, ...] = (
+            owner,
+            ranked[0],
+            one.pods,
+            one.preemptible,
+            one.namespace,
+            one.blocked_nodes,
+            one.runs_for,
+            one.job if one.job in limited_jobs else "",
+        )
+        alike = classes.get(key)
+        if alike is None:
+            classes[key] = [(ranked, one)]
+        else:
+            alike.append((ranked, one))
+    for key, alike in classes.items():
+        alike.sort()
+        owners.setdefault(str(key[0]), []).append(QueueClass(alike))
+    return owners

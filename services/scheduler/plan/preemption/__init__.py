@@ -1,0 +1,1 @@
+"""Who is asked to leave, and for whom."""

@@ -1,0 +1,222 @@
+"""One pass over the queue of a lane, in the order of the policy: starts what has room, and decides what becomes of the
+first that has none.
+
+Others of its level may pass such a request, but not use the room that is kept for it (blocked.py); less important ones
+start where they cannot be in its way. Where the policy preempts, those whose place it may take are asked to leave at
+once, and the places are its own from then on (preemption.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.scheduler.plan.blocked import BlockedRequests, Clearance
+from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
+from services.scheduler.plan.limits import Limits
+from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTree, owner_of
+from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
+from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
+from services.scheduler.plan.ordering.ranking import ranking
+from services.scheduler.plan.preemption.preemption import Preemption
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.room.occupancy import Occupancy
+from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+
+_OWN: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NODES_EXCLUDED})
+"""Reasons for which no other request has to wait."""
+
+
+class QueuePass:
+    """Plans the requests with slots of a pool, or those without."""
+
+    def __init__(self, pool: PoolSnapshot, *, auxiliary: bool) -> None:
+        self._pool = pool
+        self._no_room = WaitReason.NO_AUX_ROOM if auxiliary else WaitReason.NO_ROOM
+        self._rank = ranking(pool.policy)
+        self._occupancy = Occupancy(pool, auxiliary=auxiliary)
+        self._limits = Limits(pool)
+        self._held = [one for one in pool.held if bool(one.slots) is not auxiliary]
+        self._pending = [one for one in pool.pending if bool(one.slots) is not auxiliary]
+        # Without slots there is nothing to be divided: who came first comes first (docs/reference/scheduling.md 5.3).
+        divides = pool.policy.queue in ("fair_share", "round_robin") and not auxiliary
+        self._tree = self._tree_of_shares() if divides else None
+        self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, auxiliary=auxiliary)
+        self._blocked = BlockedRequests(pool, self._occupancy)
+        self._level: int | None = None
+        self._blocked_here: list[QueueClass] = []
+        self._alone = 0
+        """Requests of the present level without room whose classes went on."""
+        self._decisions: dict[str, Decision] = {}
+        self._preempted: list[Preempt] = []
+        self._nominated: list[Nominate] = []
+
+    def run(self) -> Plan:
+        self._release_excess()
+        order = self._order(self._look_at_longest_blocked(self._settle_nominations()))
+        while (queue := order.pop()) is not None:
+            self._look_at(queue, order)
+        self._leave_level()
+        return Plan(
+            decisions=tuple(self._decisions.values()),
+            preempted=tuple(self._preempted),
+            nominated=tuple(self._nominated),
+            blocked=self._blocked.seen(),
+        )
+
+    def _tree_of_shares(self) -> ShareTree:
+        by_slots = self._pool.policy.queue == "fair_share"
+        tree = ShareTree(self._pool.weights if by_slots else {}, float if by_slots else lambda _: 1.0)
+        for held in self._held:
+            tree.want(owner_of(held), held.slots)
+            if not held.leaving:
+                tree.add(owner_of(held), held.slots)
+        for request in self._pending:
+            tree.want(owner_of(request), request.slots)
+        return tree
+
+    def _order(self, requests: list[PendingAllocation]) -> QueueOrder:
+        tree = self._tree
+        classes = classify(
+            requests,
+            rank=self._rank,
+            share=owner_of if tree is not None else lambda _: "",
+            limited_jobs=self._pool.max_slots_by_job,
+        )
+        if tree is not None:
+            return FairShareOrder(tree, classes)
+        return RankOrder(queue for queues in classes.values() for queue in queues)
+
+    def _release_excess(self) -> None:
+        """Those of jobs that hold more than they may now leave, the newest first."""
+        newest_first = sorted((one for one in self._held if one.preemptible), key=self._rank, reverse=True)
+        for one in self._limits.excess(newest_first):
+            self._preempted.append(Preempt(one.allocation, ""))
+            self._occupancy.leave(one.pods)
+
+    def _settle_nominations(self) -> list[PendingAllocation]:
+        """Start those whose places are free by now, and keep the places of others; the requests that are left."""
+        left = [one for one in self._pending if not one.nominated]
+        for request in sorted((one for one in self._pending if one.nominated), key=self._rank):
+            if self._limits.reached(request, self._rank(request)[0]) is None:
+                if self._occupancy.start_at(request, request.nominated):
+                    self._start(request, Start(request.allocation, request.nominated))
+                    continue
+                if self._occupancy.nominate(request.nominated):
+                    self._take(request)
+                    self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
+                    continue
+            self._nominated.append(Nominate(request.allocation, ()))
+            left.append(request)
+        return left
+
+    def _look_at_longest_blocked(self, requests: list[PendingAllocation]) -> list[PendingAllocation]:
+        """Where shares decide, small requests come first again and again: the one that was the first without room
+        before is looked at before them. Ranks need no such help. Returns the other requests."""
+        blocked = [one for one in requests if one.blocked_at is not None]
+        if self._tree is None or not blocked:
+            return requests
+        first = min(blocked, key=lambda one: (one.blocked_at, self._rank(one)))
+        self._look_at(QueueClass([(self._rank(first), first)]), RankOrder(()))
+        return [one for one in requests if one is not first]
+
+    def _look_at(self, queue: QueueClass, order: QueueOrder) -> None:
+        level = queue.rank[0]
+        if level != self._level:
+            self._leave_level()
+            self._level = level
+        request = queue.first
+        reason = self._limits.reached(request, level)
+        if reason is not None:
+            self._limits.wait(request, reason)
+            self._close(queue, reason, order)
+            return
+        start, in_reserved = self._find_start(request)
+        if start is not None:
+            self._blocked.started(in_reserved=in_reserved, request=request)
+            self._start(request, start)
+        elif not (self._waits_for_those_who_leave(request, level) or self._make_room(queue)):
+            reason = self._why(request)
+            if reason not in _OWN:
+                self._blocked.block(request, level)
+                self._blocked_here.append(queue)
+            self._close(queue, reason, order)
+            return
+        queue.advance()
+        order.put_back(queue)
+
+    def _find_start(self, request: PendingAllocation) -> tuple[Start | None, bool]:
+        """Where it starts, and whether in room that is kept for others."""
+        clearance = self._blocked.clearance(request)
+        for in_reserved in (False, True):
+            if clearance is Clearance.NOWHERE or (in_reserved and clearance is not Clearance.ALL):
+                break
+            placements = self._occupancy.start(request, in_reserved=in_reserved)
+            if placements is not None:
+                return Start(request.allocation, placements), in_reserved
+        return None, False
+
+    def _waits_for_those_who_leave(self, request: PendingAllocation, level: int) -> bool:
+        """Whether nobody else has to leave for it, as it will have room once those have left that are leaving."""
+        if not self._pool.policy.preempts or not self._occupancy.has_room_later(request):
+            return False
+        self._decisions[request.allocation] = Wait(request.allocation, self._no_room)
+        if not self._blocked.block(request, level):
+            self._occupancy.promise(request)
+        self._alone += 1
+        return True
+
+    def _make_room(self, queue: QueueClass) -> bool:
+        """Whether others are asked to leave for the first of ``queue``."""
+        request = queue.first
+        clearance = self._blocked.clearance(request)
+        if clearance is Clearance.NOWHERE:
+            return False
+        found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)
+        if found is None:
+            return False
+        placements, preempted = found
+        self._preempted += preempted
+        self._nominated.append(Nominate(request.allocation, placements))
+        self._take(request)
+        self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
+        return True
+
+    def _why(self, request: PendingAllocation) -> WaitReason:
+        """Why it cannot start."""
+        occupancy, excluded = self._occupancy, request.blocked_nodes
+        if not occupancy.has_room_when_empty(request):
+            if occupancy.has_room_in_all(request, excluded):
+                return WaitReason.OUT_OF_SERVICE
+            return WaitReason.NODES_EXCLUDED if occupancy.has_room_in_all(request) else WaitReason.TOO_LARGE
+        if self._blocked.is_behind_others():
+            return WaitReason.BEHIND_PRIORITY
+        return WaitReason.BEHIND_RESERVATION if occupancy.has_free_room(request) else self._no_room
+
+    def _start(self, request: PendingAllocation, start: Start) -> None:
+        self._take(request)
+        self._decisions[request.allocation] = start
+
+    def _take(self, request: PendingAllocation) -> None:
+        """It has its slots, or places of its own where it will have them."""
+        self._limits.start(request)
+        if self._tree is not None:
+            self._tree.add(owner_of(request), request.slots)
+
+    def _close(self, queue: QueueClass, reason: WaitReason, order: QueueOrder) -> None:
+        for request in queue.rest():
+            self._decisions[request.allocation] = Wait(request.allocation, reason)
+        order.close(queue)
+
+    def _leave_level(self) -> None:
+        """Those that waited for room wait for a limit instead that requests of their own level have used up since."""
+        counted, self._alone = self._alone, 0
+        for queue in self._blocked_here:
+            reason = self._limits.reached(queue.first, queue.rank[0])
+            if reason is None:
+                counted += len(queue)
+                continue
+            for request in queue.rest():
+                self._decisions[request.allocation] = Wait(request.allocation, reason)
+            self._limits.wait(queue.first, reason)
+        self._blocked_here = []
+        self._blocked.leave_level(counted)

@@ -1,0 +1,219 @@
+"""Who has, gets and keeps which units of the nodes while a queue is planned.
+
+Four views of the same nodes, kept in step: what is free; what of it is kept for nobody; what will be free once those
+that were asked to leave have left; what is in service at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+
+from services.scheduler.plan.room.reservations import NodeReservation, holders_of, reserve
+from services.scheduler.plan.room.room import Room, Units, place_gang
+from services.scheduler.plan.snapshot import NEVER, NodeSlots, PendingAllocation, Placement, PoolSnapshot
+
+
+class Occupancy:
+    """Units of one lane: slots, or places for auxiliary pods."""
+
+    def __init__(self, pool: PoolSnapshot, *, auxiliary: bool) -> None:
+        self._pool = pool
+        self._auxiliary = auxiliary
+        nodes = [node for node in pool.nodes or () if node.available]
+        self._total = {node.name: self._units_of(node) for node in nodes}
+        free = {node.name: self._units_of(node) - (0 if auxiliary else node.lent) for node in nodes}
+        self._leaving: Counter[str] = Counter()
+        for one in pool.held:
+            for node, units in self._pods_of(one.pods):
+                if node in free:
+                    free[node] -= units
+                    self._leaving[node] += units if one.leaving else 0
+        fitting = pool.policy.fitting
+        self._free = Room(free, self._total, fitting)
+        self._open: Room | None = None
+        self._later: Room | None = None
+        self._reserved: Counter[str] = Counter()
+        self._promised: Counter[str] = Counter()
+        self._owed: Counter[str] = Counter()
+        """Of what comes free: units that are kept for those who were nominated."""
+        self._started: list[tuple[datetime, tuple[tuple[str, int], ...]]] = []
+
+    # What there is
+
+    def has_room_when_empty(self, request: PendingAllocation) -> bool:
+        """Whether it would fit if nothing ran."""
+        return self._empty.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+
+    def has_room_in_all(self, request: PendingAllocation, excluded: Collection[str] = ()) -> bool:
+        """The same if every node was in service."""
+        return self._all_in_service.count(request.pods[0] or 1, excluded) >= len(request.pods)
+
+    def has_free_room(self, request: PendingAllocation) -> bool:
+        """Whether it would fit if nothing was kept for others."""
+        return self._free.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+
+    # Starting
+
+    def start(self, request: PendingAllocation, *, in_reserved: bool = False) -> tuple[Placement, ...] | None:
+        """Take room for all pods of ``request``, or take nothing and return None.
+
+        in_reserved  room that is kept for others will do
+        """
+        room = self._free if in_reserved or self._open is None else self._open
+        placements = place_gang(room, request.allocation, request.pods, request.blocked_nodes)
+        if placements is None:
+            return None
+        if room is not self._free:
+            for place in placements:
+                self._free.take(place.node, place.slots or 1)
+        self._took(request, placements)
+        return placements
+
+    def start_at(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> bool:
+        """Take just these places, or nothing."""
+        units = _units(placements)
+        if any(self._free.left(node) < count for node, count in units.items()):
+            return False
+        for node, count in units.items():
+            self._free.take(node, count)
+        self._took(request, placements)
+        return True
+
+    # Keeping room
+
+    def nominate(self, placements: tuple[Placement, ...]) -> bool:
+        """Keep these places, first from what comes free; or nothing, where they do not come free."""
+        units = _units(placements)
+        if any(self._free.left(node) + self._leaving[node] < count for node, count in units.items()):
+            return False
+        for node, count in units.items():
+            leaving = min(self._leaving[node], count)
+            self._leaving[node] -= leaving
+            self._owed[node] += leaving
+            self._free.take(node, count - leaving)
+        self._started.append((NEVER, tuple(units.items())))
+        self._in_step(units)
+        return True
+
+    def leave(self, pods: Iterable[tuple[str, int]]) -> None:
+        """The holder of ``pods`` is asked to leave."""
+        units: Counter[str] = Counter()
+        for node, count in self._pods_of(pods):
+            if node in self._total:
+                units[node] += count
+        self._leaving.update(units)
+        self._in_step(units)
+
+    def has_room_later(self, request: PendingAllocation) -> bool:
+        """Whether it would fit once those have left that are leaving, into what is then kept for nobody."""
+        return self._free_later.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+
+    def promise(self, request: PendingAllocation) -> None:
+        """Nobody else is to count on that room, which ``request`` has."""
+        placements = place_gang(self._free_later, request.allocation, request.pods, request.blocked_nodes)
+        assert placements is not None
+        self._promised += _units(placements)
+
+    def left_later(self, *, in_reserved: bool) -> Room:
+        """What will be free then; less than nothing on nodes where more is kept than that.
+
+        in_reserved  what is kept for others, too
+        """
+        if not in_reserved or not self._reserved:
+            return self._free_later
+        left = {node: units + self._reserved[node] for node, units in self._free_later.by_node().items()}
+        return Room(left, self._total, self._pool.policy.fitting)
+
+    def places_in(
+        self, request: PendingAllocation, later: Room, given: Mapping[str, int]
+    ) -> tuple[Placement, ...] | None:
+        """Places for it when so many units more are ``given`` on some nodes; nothing is taken."""
+        need = request.pods[0] or 1
+        left = {node: later.left(node) for node in (*later.with_at_least(need), *given)}
+        for node, units in given.items():
+            left[node] += units
+        room = Room(left, self._total, self._pool.policy.fitting)
+        return place_gang(room, request.allocation, request.pods, request.blocked_nodes)
+
+    def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
+        """The places for ``request`` that come free first; None where there will never be enough."""
+        return reserve(
+            need=request.pods[0] or 1,
+            pods=len(request.pods),
+            free={node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()},
+            total={node: units - self._reserved[node] for node, units in self._total.items()},
+            holders=holders_of((*self._holders, *self._started)),
+            excluded=request.blocked_nodes,
+        )
+
+    def keep(self, reservation: NodeReservation) -> None:
+        """Keep its places for whom it was made."""
+        if self._open is None:
+            self._open = Room(self._free.by_node(), self._total, self._pool.policy.fitting)
+        for place in reservation.places:
+            self._reserved[place.node] += place.slots
+        self._in_step(place.node for place in reservation.places)
+
+    def _took(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> None:
+        ends_at = NEVER if request.runs_for is None else self._pool.now + request.runs_for
+        pods = tuple((place.node, place.slots) for place in placements)
+        self._started.append((ends_at, pods))
+        self._in_step(node for node, _ in pods)
+
+    def _in_step(self, nodes: Iterable[str]) -> None:
+        """Other views follow what is free on ``nodes``."""
+        if self._open is None and self._later is None:
+            return
+        for node in nodes:
+            free = self._free.left(node)
+            if self._open is not None:
+                self._open.put(node, max(free - self._reserved[node], 0))
+            if self._later is not None:
+                self._later.put(node, self._units_later(node))
+
+    def _units_later(self, node: str) -> int:
+        return self._free.left(node) + self._leaving[node] - self._reserved[node] - self._promised[node]
+
+    @property
+    def _free_later(self) -> Room:
+        if self._later is None:
+            left = {node: self._units_later(node) for node in self._total}
+            self._later = Room(left, self._total, self._pool.policy.fitting)
+        return self._later
+
+    @cached_property
+    def _holders(self) -> list[tuple[datetime, tuple[tuple[str, int], ...]]]:
+        now = self._pool.now
+        held: list[tuple[datetime, tuple[tuple[str, int], ...]]] = [
+            (now if one.leaving else one.ends_at or NEVER, tuple(self._pods_of(one.pods))) for one in self._pool.held
+        ]
+        if not self._auxiliary:
+            held += [(NEVER, ((node.name, node.lent),)) for node in self._pool.nodes or () if node.lent]
+        return held
+
+    @cached_property
+    def _empty(self) -> Units:
+        return Units(self._total)
+
+    @cached_property
+    def _all_in_service(self) -> Units:
+        return Units({node.name: self._units_of(node) for node in self._pool.nodes or ()})
+
+    def _units_of(self, node: NodeSlots) -> int:
+        return node.max_aux if self._auxiliary else node.slots
+
+    def _pods_of(self, pods: Iterable[tuple[str, int]]) -> Iterable[tuple[str, int]]:
+        """Of ``pods`` those of this lane, in its units."""
+        if self._auxiliary:
+            return ((node, 1) for node, slots in pods if not slots)
+        return ((node, slots) for node, slots in pods if slots)
+
+
+def _units(placements: Iterable[Placement]) -> Counter[str]:
+    units: Counter[str] = Counter()
+    for place in placements:
+        units[place.node] += place.slots or 1
+    return units

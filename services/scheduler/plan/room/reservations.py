@@ -1,0 +1,94 @@
+"""Keeps room for a blocked request: which nodes it collects as they come free, and from when all of them are.
+
+Where the ends of those that hold the nodes are declared, the reservation has an instant: until then others may use its
+room if they end in time (EASY backfill: Lifka 1995, Mu'alem and Feitelson 2001). Otherwise the nodes that lack least
+are named. The reservation is made anew by each plan, from the same facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from heapq import nsmallest
+
+from msgspec import Struct
+
+from services.scheduler.plan.room.room import hash_of
+from services.scheduler.plan.snapshot import NEVER, Placement
+
+Holders = Mapping[str, Iterable[tuple[datetime, int]]]
+"""Until when who holds how many units, by node."""
+
+
+class NodeReservation(Struct, frozen=True):
+    places: tuple[Placement, ...]
+    """Units on each node, as many as there are pods there."""
+    until: datetime
+    """When all of them are free; NEVER where nobody knows."""
+
+
+class _Place(Struct, frozen=True, gc=False, order=True):
+    free_at: datetime
+    lacking: int
+    number: int
+    """Hash of the node, which decides among equals."""
+    node: str
+
+
+def reserve(
+    *,
+    need: int,
+    pods: int,
+    free: Mapping[str, int],
+    total: Mapping[str, int],
+    holders: Holders,
+    excluded: Collection[str],
+) -> NodeReservation | None:
+    """The places for ``pods`` pods of ``need`` units each that come free first, or None where there will never be
+    enough.
+
+    free   units of each node that nobody holds, less what is kept for others; that may be more
+    total  units of each node that are kept for nobody
+    """
+    found = (
+        place
+        for node, units in total.items()
+        if units >= need and node not in excluded
+        for place in _places(node, need, min(units // need, pods), free.get(node, 0), holders.get(node, ()))
+    )
+    chosen = nsmallest(pods, found)
+    if len(chosen) < pods:
+        return None
+    units: Counter[str] = Counter()
+    for place in chosen:
+        units[place.node] += need
+    return NodeReservation(
+        places=tuple(Placement(node, count) for node, count in sorted(units.items())), until=chosen[-1].free_at
+    )
+
+
+def _places(node: str, need: int, most: int, free: int, holders: Iterable[tuple[datetime, int]]) -> Iterable[_Place]:
+    number = hash_of(node)
+    left = free
+    at = datetime.min.replace(tzinfo=NEVER.tzinfo)
+    leaving = iter(sorted(holders))
+    for count in range(1, most + 1):
+        lacking = max(count * need - free, 0)
+        while left < count * need and (next_one := next(leaving, None)) is not None:
+            at = max(at, next_one[0])
+            left += next_one[1]
+        if left < count * need:
+            at = NEVER
+        yield _Place(at, lacking, number, node)
+
+
+def holders_of(
+    pods: Iterable[tuple[datetime, Iterable[tuple[str, int]]]],
+) -> defaultdict[str, list[tuple[datetime, int]]]:
+    """The holders of each node, from the ends and the pods of allocations."""
+    found: defaultdict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    for ends_at, placed in pods:
+        for node, slots in placed:
+            found[node].append((ends_at, slots or 1))
+    return found

@@ -1,0 +1,74 @@
+"""What a plan remembers of pending allocations for the plans after it: since when one is blocked, how many have passed
+it, and which places others were asked to leave for it. Whoever plans the pool next, after a restart too, goes on from
+there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from libs.db.engine import Connection
+from libs.db.prepared.statements import PreparedStatement
+from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.snapshot import PendingAllocation
+
+_WRITE: Final = PreparedStatement("""
+    INSERT INTO queue_states (pool, allocation_id, blocked_at, overtaken, nominated)
+    SELECT :pool, allocation_id, blocked_at, overtaken, nominated
+    FROM jsonb_to_recordset(:states::jsonb)
+         AS s(allocation_id text, blocked_at timestamptz, overtaken integer, nominated jsonb)
+    ON CONFLICT (pool, allocation_id) DO UPDATE
+    SET blocked_at = excluded.blocked_at, overtaken = excluded.overtaken, nominated = excluded.nominated
+""")
+_FORGET: Final = PreparedStatement("""
+    DELETE FROM queue_states q WHERE q.pool = :pool AND NOT EXISTS (
+        SELECT FROM allocations a
+        WHERE a.allocation_id = q.allocation_id AND a.pool = q.pool AND a.released_at IS NULL AND a.assigned_at IS NULL
+    )
+""")
+
+
+class QueueState(Struct, frozen=True, kw_only=True):
+    blocked_at: datetime | None = None
+    overtaken: int = 0
+    nominated: tuple[dict[str, Any], ...] = ()
+
+
+_NOTHING: Final = QueueState()
+
+
+def states_after(plan: Plan, pending: Iterable[PendingAllocation]) -> dict[str, QueueState]:
+    """The states that ``plan`` changes, by allocation."""
+    before = {request.allocation: _state_of(request) for request in pending}
+    after = dict(before)
+    for head in plan.blocked:
+        after[head.allocation] = msgspec.structs.replace(
+            after[head.allocation], blocked_at=head.since, overtaken=head.overtaken
+        )
+    for one in plan.nominated:
+        places = tuple({"node": place.node, "slots": place.slots} for place in one.placements)
+        after[one.allocation] = msgspec.structs.replace(after[one.allocation], nominated=places)
+    return {allocation: state for allocation, state in after.items() if state != before[allocation]}
+
+
+async def write_states(
+    connection: Connection, pool: str, states: Mapping[str, QueueState], pending: Iterable[PendingAllocation]
+) -> None:
+    """Remember ``states``, and forget those of allocations that do not wait any more; ``pending`` did before."""
+    if states:
+        rows = [{"allocation_id": name, **msgspec.structs.asdict(state)} for name, state in states.items()]
+        await _WRITE.rows(connection, pool=pool, states=msgspec.json.encode(rows).decode())
+    if states or any(_state_of(request) != _NOTHING for request in pending):
+        await _FORGET.rows(connection, pool=pool)
+
+
+def _state_of(request: PendingAllocation) -> QueueState:
+    return QueueState(
+        blocked_at=request.blocked_at,
+        overtaken=request.overtaken,
+        nominated=tuple({"node": place.node, "slots": place.slots} for place in request.nominated),
+    )

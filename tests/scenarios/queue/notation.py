@@ -1,0 +1,144 @@
+"""How the tables of queues are written.
+
+A request is ``name slots[priority]`` with ``pods x slots`` for gangs, as in ``t1 2x4[50]``; ``@node`` runs there
+already, each pod on its node. Requests are in the order of their jobs, oldest first, unless a job is named: requests of
+one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nodes that log policies exclude; ``in ns``
+for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
+may not be preempted; ``leaving``; ``by user`` for its share; ``for 60`` for seconds that it says it runs; ``ran 60``
+for seconds that it has; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is
+blocked; ``overtaken 3``; ``nominated node,node``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import (
+    HeldAllocation,
+    NodeSlots,
+    PendingAllocation,
+    Placement,
+    PoolPolicy,
+    PoolSnapshot,
+)
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+NOW = START + timedelta(days=1)
+_REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)(?:\[(\d+)\])?(?:@(\S+))?((?: .+)?)")
+_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated")
+
+
+class Case(NamedTuple):
+    name: str
+    cluster: Mapping[str, int]
+    requests: str
+    starts: str = ""
+    """Those that start, in this order."""
+    waits: Mapping[str, WaitReason] = {}
+    places: Mapping[str, str] = {}
+    """Expected nodes of some requests, one per pod."""
+    preempts: str = ""
+    """Who is asked to leave, and for whom, as in ``a>b``; nothing after it: for nobody."""
+    reserved: Mapping[str, str] = {}
+    """Nodes that are kept for some requests."""
+    policy: PoolPolicy = PoolPolicy()
+    aux: int = 100
+    max_slots: Mapping[str, int] = {}
+    quota: int | None = None
+    quotas: Mapping[str, int] = {}
+    weights: Mapping[str, float] = {}
+    unavailable: str = ""
+    lent: Mapping[str, int] = {}
+    instead_of: str = ""
+    """What docs/reference/scheduling.md has here, where this system decides otherwise, and why."""
+
+
+def snapshot(case: Case) -> PoolSnapshot:
+    held: list[HeldAllocation] = []
+    pending: list[PendingAllocation] = []
+    for age, part in enumerate(filter(None, case.requests.split("; "))):
+        one = _read(part, START + timedelta(seconds=age))
+        held.append(one) if isinstance(one, HeldAllocation) else pending.append(one)
+    return PoolSnapshot(
+        nodes=tuple(
+            NodeSlots(
+                name=name,
+                slots=slots,
+                lent=case.lent.get(name, 0),
+                max_aux=case.aux,
+                available=name not in case.unavailable.split(","),
+            )
+            for name, slots in case.cluster.items()
+        ),
+        held=tuple(held),
+        pending=tuple(pending),
+        max_slots_by_job=case.max_slots,
+        quota_slots=case.quota,
+        quota_by_namespace=case.quotas,
+        weights=case.weights,
+        policy=case.policy,
+        now=NOW,
+    )
+
+
+def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
+    matched = _REQUEST.fullmatch(part)
+    assert matched, part
+    name, job, pods, slots, priority, nodes, rest = matched.groups(default="")
+    words = rest.split()
+    said = {word: words[index + 1] for index, word in enumerate(words) if word in _WITH_VALUE}
+    flags = {
+        word for index, word in enumerate(words) if word not in said and (not index or words[index - 1] not in said)
+    }
+    assert flags <= {"np", "leaving"}, flags
+    each = int(slots)
+    common: dict[str, Any] = {
+        "allocation": name,
+        "job": job or name,
+        "namespace": said.get("in", ""),
+        "share": said.get("by", ""),
+        "priority": int(priority or 42),
+        "submitted_at": START if job else at,
+        "requested_at": at,
+        "preemptible": "np" not in flags,
+    }
+    if nodes:
+        started_at = NOW - timedelta(seconds=int(said.get("ran", 3600)))
+        return HeldAllocation(
+            **common,
+            pods=tuple((node, each) for node in nodes.split(",")),
+            leaving="leaving" in flags,
+            started_at=started_at,
+            saved_at=NOW - timedelta(seconds=int(said["saved"])) if "saved" in said else None,
+            ends_at=NOW + timedelta(seconds=int(said["for"])) if "for" in said else None,
+        )
+    return PendingAllocation(
+        **common,
+        pods=(each,) * int(pods or 1),
+        blocked_nodes=frozenset(said["not"].split(",")) if "not" in said else frozenset(),
+        runs_for=timedelta(seconds=int(said["for"])) if "for" in said else None,
+        nominated=tuple(Placement(node, each) for node in said.get("nominated", "").split(",") if node),
+        blocked_at=NOW - timedelta(seconds=int(said["since"])) if "since" in said else None,
+        overtaken=int(said.get("overtaken", 0)),
+    )
+
+
+def check(case: Case) -> Plan:
+    """Plan the case, and compare with what it says."""
+    made = plan(snapshot(case))
+    starts = {start.allocation: start for start in made.starts}
+    waits = {wait.allocation: wait.reason for wait in made.waits}
+    assert list(starts) == case.starts.split()
+    assert sorted(f"{one.allocation}>{one.makes_room_for}" for one in made.preempted) == sorted(case.preempts.split())
+    assert {name: waits.get(name) for name in case.waits} == case.waits
+    for name, nodes in case.places.items():
+        assert [place.node for place in starts[name].placements] == nodes.split()
+    reserved = {one.allocation: " ".join(place.node for place in one.reserved) for one in made.blocked}
+    assert {name: reserved.get(name, "") for name in case.reserved} == case.reserved
+    return made

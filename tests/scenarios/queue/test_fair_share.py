@@ -1,0 +1,180 @@
+"""Who gets which part of a pool: the tables of docs/reference/scheduling.md 5.3.
+
+Offers of slots there are starts here, as tasks of one slot are what is asked for. The owner of a job is the job itself
+unless a share is named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import attrgetter
+
+import pytest
+
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import PoolPolicy
+from tests.scenarios.queue.notation import Case, check, snapshot
+
+W = WaitReason
+FAIR = PoolPolicy(queue="fair_share")
+ROUND_ROBIN = PoolPolicy(queue="round_robin")
+
+
+def tasks(job: str, count: int, slots: int = 1) -> str:
+    return "; ".join(f"{job}{number}:{job} {slots}" for number in range(count))
+
+
+OFFERS = [
+    (8, {"A": (10, 1), "B": (30, 1)}, {"A": 4, "B": 4}),
+    (8, {"A": (10, 3), "B": (30, 1)}, {"A": 6, "B": 2}),
+    (10, {"A": (2, 1), "B": (20, 1), "C": (20, 2)}, {"A": 2, "B": 3, "C": 5}),
+    (3, {"A": (4, 1), "B": (4, 1)}, {"A": 2, "B": 1}),
+    (1, {"A": (2, 1), "B": (1, 1)}, {"B": 1}),
+]
+
+
+@pytest.mark.parametrize(("slots", "wanted", "offers"), OFFERS, ids=str)
+def test_offers(slots: int, wanted: dict[str, tuple[int, float]], offers: dict[str, int]) -> None:
+    case = Case(
+        "",
+        {"a": slots},
+        "; ".join(tasks(job, count) for job, (count, _) in wanted.items()),
+        policy=FAIR,
+        weights={job: weight for job, (_, weight) in wanted.items()},
+    )
+    assert Counter(start.allocation[0] for start in plan(snapshot(case)).starts) == offers
+
+
+SHARES = {"x": "red/x", "y": "red/y", "z": "blue/z"}
+ZERO = dict.fromkeys((f"G{number}" for number in range(9)), 0.0)
+CASES = [
+    Case("A one 8-slot, B one 8-slot", {"a": 8}, "A 8; B 8", "A", {"B": W.NO_ROOM}, policy=FAIR),
+    Case("A one 8-slot, B one 16-slot", {"a": 8, "b": 8}, "A 8; B 2x8", "A", {"B": W.NO_ROOM}, policy=FAIR),
+    Case(
+        "tasks of 4 slots against tasks of 8",
+        {"a": 8},
+        "A1:A 4; A2:A 4; A3:A 4; A4:A 4; B1:B 8; B2:B 8",
+        "A1 A2",
+        {"B1": W.NO_ROOM, "A3": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
+        "max_slots bounds the demand",
+        {"a": 4},
+        "t1:G1 1; t2:G1 1; t3:G1 1; t4:G1 1; t5:G2 1; t6:G2 1; t7:G2 1; t8:G2 1",
+        "t1 t5 t6 t7",
+        {"t2": W.JOB_MAX_SLOTS},
+        policy=FAIR,
+        max_slots={"G1": 1},
+        weights={"G1": 1, "G2": 0},
+    ),
+    Case(
+        "by weight",
+        {"a": 8},
+        "t1:G1 1; t2:G1 1; t3:G1 1; t4:G2 1; t5:G2 1; t6:G2 1; t7:G2 1; t8:G2 1; t9:G2 1; t10:G2 1",
+        "t1 t4 t5 t6 t2 t7 t8 t9",
+        policy=FAIR,
+        max_slots={"G1": 100, "G2": 100},
+        weights={"G1": 10, "G2": 30},
+    ),
+    Case("both whole nodes", {"a1": 4, "a2": 4}, "t1:G1 4; t2:G2 4", "t1 t2", policy=FAIR, weights=ZERO),
+    Case(
+        "max_slots that was lowered: the newest leave",
+        {"a": 4},
+        "t1:G1 1@a; t2:G1 1@a; t3:G1 1@a; t4:G1 1@a",
+        preempts="t3> t4>",
+        policy=FAIR,
+        max_slots={"G1": 2},
+        instead_of="t1 and t2, the oldest (16, B12)",
+    ),
+    Case(
+        "max_slots counts what runs",
+        {"a1": 2, "a2": 2},
+        "t1:G1 2; t2:G1 1@a1; t3:G1 1@a2",
+        "",
+        {"t1": W.JOB_MAX_SLOTS},
+        policy=FAIR,
+        max_slots={"G1": 2},
+    ),
+    Case("no room for both", {"a": 2}, "t1:G1 2; t2:G2 2", "t1", {"t2": W.NO_ROOM}, policy=FAIR, weights=ZERO),
+    Case("too large is in nobody's way", {"a": 4}, "t1:G1 5; t2:G2 4", "t2", {"t1": W.TOO_LARGE}, policy=FAIR),
+    Case(
+        "the smaller first, then what is left",
+        {"a1": 4, "a2": 3},
+        "t1:G1 3; t2:G2 1; t3:G2 1@a2; t4:G3 4; t5:G4 1",
+        "t5 t1 t2",
+        {"t4": W.NO_ROOM},
+        policy=FAIR,
+        weights=ZERO,
+    ),
+    Case(
+        "excluded nodes",
+        {"a": 1},
+        "t0 1 not a; t1 1",
+        "t1",
+        {"t0": W.NODES_EXCLUDED},
+        policy=FAIR,
+    ),
+    Case(
+        "equal shares do not take turns",
+        {"a0": 1, "a1": 1},
+        "t0 1 not a0,a1; t1 1@a0; t2 1 not a0; t3 1@a1",
+        "",
+        {"t0": W.NODES_EXCLUDED, "t2": W.NO_ROOM},
+        policy=FAIR,
+        instead_of="t3 is released for t2, which would then hold as much as t3 holds now: that goes round for ever",
+    ),
+    Case(
+        "what runs already leaves only for others",
+        {"a0": 1},
+        "t0 1 not a0; t1 1 not a0; t2 1 not a0; t3 1@a0",
+        policy=FAIR,
+    ),
+    Case(
+        "who holds more gives back",
+        {"a": 8},
+        f"{'; '.join(f'A{number}:A 1@a saved {number}' for number in range(8))}; {tasks('B', 8)}",
+        "",
+        {"B0": W.PREEMPTING, "B4": W.NO_ROOM},
+        preempts="A0>B0 A1>B1 A2>B2 A3>B3",
+        policy=FAIR,
+    ),
+    Case(
+        "and no more than to the same share",
+        {"a": 8},
+        f"{'; '.join(f'A{number}:A 1@a' for number in range(4))}; "
+        f"{'; '.join(f'B{number}:B 1@a' for number in range(4))}; B9:B 1",
+        "",
+        {"B9": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
+        "shares within shares: the teams first, then their people",
+        {"a": 8},
+        "; ".join(f"{name}{number} 1 by {SHARES[name]}" for name in "xyz" for number in range(8)),
+        "z0 x0 z1 y0 z2 x1 z3 y1",
+        policy=FAIR,
+    ),
+    Case(
+        "round robin counts allocations, and takes nothing back",
+        {"a": 7},
+        "A1:A 4@a; A2:A 4 since 601; B1:B 1; B2:B 1; B3:B 1",
+        "B1 B2 B3",
+        {"A2": W.NO_ROOM},
+        policy=ROUND_ROBIN,
+    ),
+    Case(
+        "what is kept for the next in turn is not taken by others",
+        {"a": 8},
+        "A1:A 4; A2:A 4; B1:B 1; B2:B 1; B3:B 1",
+        "A1 B1",
+        {"A2": W.NO_ROOM, "B2": W.BEHIND_RESERVATION},
+        policy=ROUND_ROBIN,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_fair_share(case: Case) -> None:
+    check(case)
