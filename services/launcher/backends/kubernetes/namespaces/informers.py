@@ -60,14 +60,21 @@ class InformerGroup:
         if task is not None:
             self._tasks.append(task)
 
-    async def start_if_allowed(self, informer: Informer[Any]) -> None:
+    async def start_if_allowed(self, informer: Informer[Any], *, may_be_unserved: bool = False) -> None:
+        """Follow it unless that is forbidden. Raises Refused and Unavailable.
+
+        may_be_unserved  servers need not have the kind, and nothing is followed then
+        """
         try:
             await informer.read_list()
         except Refused as error:
-            if error.code != _FORBIDDEN:
-                raise
-            log.warning("kubernetes.list_forbidden", what=informer.what, reason=str(error))
-            return
+            if error.code == _FORBIDDEN:
+                log.warning("kubernetes.list_forbidden", what=informer.what, reason=str(error))
+                return
+            if error.code == _NOT_SERVED and may_be_unserved:
+                log.info("kubernetes.list_not_served", what=informer.what, reason=str(error))
+                return
+            raise
         self.start(informer)
 
     async def close(self) -> None:
@@ -98,17 +105,19 @@ class ClusterInformers:
             slices = Informer(
                 self._api, what="resource slices", path=path, kind=ResourceSlice, handler=self._slices_handler
             )
-            await self._group.start_if_allowed(slices)
+            # Releases 1.26 to 1.29 with the alpha of the group have it without this kind.
+            await self._group.start_if_allowed(slices, may_be_unserved=True)
 
     async def _path_of_slices(self) -> str | None:
-        """Where the server has devices of Dynamic Resource Allocation; None where it has none, or does not say."""
+        """Where the server may have devices of Dynamic Resource Allocation; None if it lacks them, or does not say."""
         try:
             group = await self._api.get(RESOURCE_GROUP, ApiGroup)
         except Refused as error:
             if error.code not in (_NOT_SERVED, _FORBIDDEN):
                 raise
             return None
-        return resource_slices(group.preferred_version.version)
+        version = group.preferred_version.version
+        return resource_slices(version) if version else None
 
 
 class NamespaceInformers:

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from libs.cluster.config import SLOT_RESOURCE
+from libs.clock import SystemClock
+from libs.cluster.config import SLOT_RESOURCE, ClusterConfig
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, TaskSpec
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
@@ -21,6 +22,11 @@ from services.launcher.backends.kubernetes.allocations.state.observation import 
 from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.state.status import NextAction
 from services.launcher.backends.kubernetes.allocations.state.view import View
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
+from services.launcher.backends.kubernetes.capacity.shapes import BadNodes
+from services.launcher.backends.kubernetes.capacity.slots import SlotKind
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, ResourceQuota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests
@@ -278,3 +284,21 @@ def view(now: float = T0, *, lost: Sequence[str] = (), grace_s: float = 60.0) ->
     nodes = {name: node(name, ready="Unknown", message="Kubelet stopped posting node status.") for name in lost}
     known = {name: node(name) for name in ("n1", "n2")} | nodes
     return View(now=now, lost=LostNodes(known), stuck_grace_s=grace_s)
+
+
+def capacity_tracker_of(tracker: Tracker, *, bad_taints: tuple[str, ...] = ()) -> CapacityTracker:
+    config = msgspec.convert({"resource_pools": [{"pool_name": "default"}]}, ClusterConfig)
+    return CapacityTracker(
+        pool="default",
+        namespace="a",
+        cluster_id="c",
+        kind=SlotKind(type="cuda", resource="nvidia.com/gpu"),
+        requirements=pool_requirements(config, "default"),
+        max_slots_per_pod=4,
+        max_aux_per_node=100,
+        assumed_slots=None,
+        launcher_requests={"cpu": 10},
+        bad_nodes=BadNodes(taints=bad_taints),
+        tracker=tracker,
+        clock=SystemClock(),
+    )

@@ -10,16 +10,12 @@ import pytest
 import yaml
 
 from libs.clock import SystemClock
-from libs.cluster.config import ClusterConfig
 from libs.events.orders import Order
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observed_state import UNSEEN_S, ObservedState
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
-from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
-from services.launcher.backends.kubernetes.capacity.shapes import BadNodes
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
-from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.objects import Pod, ResourceQuota, ResourceSlice
 from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
@@ -27,6 +23,7 @@ from services.launcher.reconcile import Existence
 from tests.unit.launcher.backends.kubernetes.builders import (
     T0,
     Listener,
+    capacity_tracker_of,
     existence,
     exited,
     job,
@@ -250,24 +247,6 @@ async def test_only_what_may_live_is_out_of_sight(tracker: Tracker) -> None:
     tracker.lose_sight("a", WORDS)
     assert tracker.existing["1.x.1"] is Existence.ENDED
     tracker.close()
-
-
-def capacity_tracker_of(tracker: Tracker, *, bad_taints: tuple[str, ...] = ()) -> CapacityTracker:
-    config = msgspec.convert({"resource_pools": [{"pool_name": "default"}]}, ClusterConfig)
-    return CapacityTracker(
-        pool="default",
-        namespace="a",
-        cluster_id="c",
-        kind=SlotKind(type="cuda", resource="nvidia.com/gpu"),
-        requirements=pool_requirements(config, "default"),
-        max_slots_per_pod=4,
-        max_aux_per_node=100,
-        assumed_slots=None,
-        launcher_requests={"cpu": 10},
-        bad_nodes=BadNodes(taints=bad_taints),
-        tracker=tracker,
-        clock=SystemClock(),
-    )
 
 
 async def test_nodes_are_reported_with_what_pods_may_ask_of_them(tracker: Tracker) -> None:
