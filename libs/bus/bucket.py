@@ -23,7 +23,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
 from libs.bus.headers import SEQUENCE, STATUS, deletion_headers, is_deletion
-from libs.bus.publish import Outbound, publish
+from libs.bus.publish import Outbound, fits, publish
 from libs.bus.pull import PullLostError, PullSession
 from libs.errors import Unavailable
 from libs.events.subjects import bucket_stream, kv_subject
@@ -86,6 +86,10 @@ class Bucket:
         if is_deletion(headers):
             return None
         return Entry(key, reply.data, int(headers[SEQUENCE]))
+
+    def fits(self, key: str, value: bytes) -> bool:
+        """Whether the server takes a value of this size at all."""
+        return fits(self._connection, Outbound(kv_subject(self._name, key), value))
 
     async def put(self, key: str, value: bytes) -> int:
         """Store ``value`` and return its revision. Raises Unavailable like ``Bus.publish``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, KeysView
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -24,12 +25,18 @@ from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.telemetry import counter
 from libs.waiting import wait_until_set
+from services.launcher.capacity_message import CapacityMessage, Extent, capacity_message
 from services.launcher.capacity_metrics import show_capacity
 from services.launcher.settings import LoopSettings
 
 log = structlog.get_logger()
 
 PUBLISHED: Final = counter("resolute_launcher_observations_total", "Observations that the bus has acknowledged")
+TOO_LARGE: Final = counter(
+    "resolute_launcher_capacity_too_large_total",
+    "Reports of the capacity that are larger than the bus takes, by what of them was sent: without_shapes, nothing",
+    "sent",
+)
 
 
 class Reports:
@@ -52,6 +59,9 @@ class Reports:
         """The last observation of each allocation, with its revision, whether acknowledged or not."""
         self._to_publish: dict[str, None] = {}
         self._capacity_said: PoolCapacity | None = None
+        """The last that was reported, or was too large for that."""
+        self._capacity_extent: Extent = "whole"
+        """What of it the bus took."""
         self._last_revision = 0
         self._observations_due = asyncio.Event()
         self._capacity_due = asyncio.Event()
@@ -134,16 +144,34 @@ class Reports:
             self._capacity_due.clear()
             capacity = await self._capacity()
             try:
-                await self._bus.bucket(subjects.CAPACITY_BUCKET).put(
-                    subjects.capacity_key(self._pool), msgspec.json.encode(capacity)
-                )
-                self._capacity_said = capacity
-                show_capacity(capacity)
+                await self._put(capacity)
             except Unavailable as error:
                 log.warning("capacity.not_published", error=str(error))
                 await asyncio.sleep(self._settings.retry_s)
                 continue
             await self._until_capacity_is_another()
+
+    async def _put(self, capacity: PoolCapacity) -> None:
+        """Report a capacity, as much of it as the bus takes. Raises Unavailable."""
+        bucket, key = self._bus.bucket(subjects.CAPACITY_BUCKET), subjects.capacity_key(self._pool)
+        message = capacity_message(capacity, fits=partial(bucket.fits, key))
+        self._note_extent(message)
+        if message.payload is not None:
+            await bucket.put(key, message.payload)
+            show_capacity(capacity)
+        # What is too large now is so in a second; a change, or the next report that is due, may be smaller.
+        self._capacity_said = capacity
+
+    def _note_extent(self, message: CapacityMessage) -> None:
+        if message.extent != "whole":
+            TOO_LARGE.labels(message.extent).inc()
+        if message.extent == self._capacity_extent:
+            return
+        self._capacity_extent = message.extent
+        if message.extent == "whole":
+            log.info("capacity.whole_again", size=message.size)
+        else:
+            log.error("capacity.too_large", size=message.size, sent=message.extent)
 
     async def _until_capacity_is_another(self) -> None:
         """Until there is something to report, or nothing was reported for so long that readers might wonder."""
