@@ -50,6 +50,22 @@ CASES = [
         reserved={"big": "a1 a3"},
     ),
     Case(
+        "what comes free in time is not kept now",
+        {"a1": 8},
+        "x 6[42]@a1 for 90; big 4[42]; small 1[42]; other 1[42]; more 3[42]",
+        "small other",
+        {"big": W.NO_ROOM, "more": W.NO_ROOM},
+        reserved={"big": "a1"},
+    ),
+    Case(
+        "but the rest is",
+        {"a1": 8},
+        "x 3[42]@a1 for 90; y 3[42]@a1; big 5[42]; small 1[42]",
+        "",
+        {"big": W.NO_ROOM, "small": W.BEHIND_RESERVATION},
+        reserved={"big": "a1"},
+    ),
+    Case(
         "else those that lack least",
         {"a1": 4, "a2": 4, "a3": 4},
         "big 2x4[42]; x 1[42]@a1; y 4[42]@a2; z 2[42]@a3; small 2[42]",

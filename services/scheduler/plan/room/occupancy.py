@@ -36,6 +36,8 @@ class Occupancy:
         self._open: Room | None = None
         self._later: Room | None = None
         self._reserved: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        """Of what is free: units that are kept for those who have reservations."""
         self._promised: Counter[str] = Counter()
         self._owed: Counter[str] = Counter()
         """Of what comes free: units that are kept for those who were nominated."""
@@ -155,6 +157,7 @@ class Occupancy:
             self._open = Room(self._free.by_node(), self._total, self._pool.policy.fitting)
         for place in reservation.places:
             self._reserved[place.node] += place.slots
+            self._kept[place.node] += max(reservation.kept[place.node], 0)
         self._in_step(place.node for place in reservation.places)
 
     def _took(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> None:
@@ -170,7 +173,7 @@ class Occupancy:
         for node in nodes:
             free = self._free.left(node)
             if self._open is not None:
-                self._open.put(node, max(free - self._reserved[node], 0))
+                self._open.put(node, max(free - self._kept[node], 0))
             if self._later is not None:
                 self._later.put(node, self._units_later(node))
 

@@ -7,10 +7,11 @@ are named. The reservation is made anew by each plan, from the same facts.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
-from heapq import nsmallest
+from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from services.scheduler.plan.snapshot import NEVER, Placement
 
 Holders = Mapping[str, Iterable[tuple[datetime, int]]]
 """Until when who holds how many units, by node."""
+_NOW: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class NodeReservation(Struct, frozen=True):
@@ -26,6 +28,8 @@ class NodeReservation(Struct, frozen=True):
     """Units on each node, as many as there are pods there."""
     until: datetime
     """When all of them are free; NEVER where nobody knows."""
+    kept: Mapping[str, int]
+    """Of what is free now, units of each node that are needed then: less where others leave before."""
 
 
 class _Place(Struct, frozen=True, gc=False, order=True):
@@ -57,21 +61,38 @@ def reserve(
         if units >= need and node not in excluded
         for place in _places(node, need, min(units // need, pods), free.get(node, 0), holders.get(node, ()))
     )
-    chosen = nsmallest(pods, found)
-    if len(chosen) < pods:
+    places = sorted(found)
+    if len(places) < pods:
         return None
+    until = places[pods - 1].free_at
+    if until != NEVER:
+        # Any that are free by then would do. The choice must not depend on what is free now: the next plan would leave
+        # to others what this one has kept.
+        places = places[: bisect_right(places, until, key=lambda place: place.free_at)]
+        places.sort(key=lambda place: (place.number, place.node))
     units: Counter[str] = Counter()
-    for place in chosen:
+    for place in places[:pods]:
         units[place.node] += need
     return NodeReservation(
-        places=tuple(Placement(node, count) for node, count in sorted(units.items())), until=chosen[-1].free_at
+        places=tuple(Placement(node, count) for node, count in sorted(units.items())),
+        until=until,
+        kept={
+            node: count - _left_over(free.get(node, 0), holders.get(node, ()), until) for node, count in units.items()
+        },
     )
+
+
+def _left_over(free: int, holders: Iterable[tuple[datetime, int]], until: datetime) -> int:
+    """Units that come free until then and that are kept for nobody."""
+    if until == NEVER:
+        return 0
+    return max(sum(units for ends_at, units in holders if ends_at <= until) + min(free, 0), 0)
 
 
 def _places(node: str, need: int, most: int, free: int, holders: Iterable[tuple[datetime, int]]) -> Iterable[_Place]:
     number = hash_of(node)
     left = free
-    at = datetime.min.replace(tzinfo=NEVER.tzinfo)
+    at = _NOW
     leaving = iter(sorted(holders))
     for count in range(1, most + 1):
         lacking = max(count * need - free, 0)
