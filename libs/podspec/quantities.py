@@ -14,7 +14,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-_QUANTITY: Final = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(m|u|n|[kMGTPE]|[KMGTPE]i)?")
+_QUANTITY: Final = re.compile(r"([+-]?[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,2})?)(m|u|n|[kMGTPE]|[KMGTPE]i)?")
+"""Of what people write: longer numbers take seconds to compute with, and there is no such node."""
+_MOST: Final = 2**63 - 1
+"""As Kubernetes has it: larger amounts count as this one."""
 _FACTOR: Final[Mapping[str | None, Decimal]] = {
     None: Decimal(1),
     "n": Decimal("1e-9"),
@@ -43,4 +46,4 @@ def units(resource: str, value: str | int | float) -> int:
     """The amount as the scheduler of Kubernetes counts it, rounded up: ``cpu`` in thousandths of a core, memory and
     storage in bytes, anything else in pieces; 0 for what is no amount or less than nothing."""
     amount = quantity(value) * (1000 if resource == "cpu" else 1)
-    return max(0, math.ceil(amount))
+    return min(max(0, math.ceil(amount)), _MOST)
