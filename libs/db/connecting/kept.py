@@ -7,6 +7,7 @@ made than without it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from types import TracebackType
 from typing import Any, Final
@@ -25,6 +26,7 @@ class KeptConnection:
         self._size = size
         self._kept: tuple[Any, float] | None = None
         """The connection, as the pool gave it out, and when it was used last."""
+        self._timer: asyncio.TimerHandle | None = None
 
     def reading(self) -> _Reading:
         """A block with a connection of the driver."""
@@ -35,6 +37,17 @@ class KeptConnection:
         kept, self._kept = self._kept, None
         if kept is not None:
             put_back_unused(*kept)
+
+    def _put_back_rested(self) -> None:
+        """Somebody may have begun to wait for one in the very moment in which this was kept."""
+        self._timer = None
+        if self._kept is None:
+            return
+        rests_s = time.monotonic() - self._kept[1]
+        if rests_s >= RESTED_S:
+            self.put_back()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(RESTED_S - rests_s, self._put_back_rested)
 
     async def take(self) -> Any:
         """As the pool gives it out, which looks after connections that are lost, or in a transaction."""
@@ -52,6 +65,8 @@ class KeptConnection:
         # Of a pool that has no more, somebody may be waiting for it.
         if self._kept is None and isinstance(pool, QueuePool) and pool.checkedout() < self._size:
             self._kept = (taken, time.monotonic())
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(RESTED_S, self._put_back_rested)
         else:
             taken.close()  # asks the database nothing: no transaction was begun
 

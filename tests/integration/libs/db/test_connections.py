@@ -9,7 +9,9 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlalchemy.ext.asyncio import create_async_engine
 
+from libs.db.connecting.kept import KeptConnection
 from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
 from libs.db.lost_connections import RESTED_S
@@ -130,3 +132,13 @@ async def test_a_connection_that_was_given_back_in_a_transaction_of_the_driver_i
 async def _process_of(connection: Any) -> Any:
     ((process,),) = await connection.fetch("SELECT pg_backend_pid()")
     return process
+
+
+async def test_a_kept_connection_goes_back_to_somebody_who_waits_for_it_already(database_url: str) -> None:
+    """One that began to wait just before it was kept asks nobody for it any more."""
+    engine = create_async_engine(database_url, pool_size=2, max_overflow=0, pool_timeout=60)
+    kept = KeptConnection(engine, size=2)
+    kept.give_back(await kept.take())
+    async with engine.connect(), asyncio.timeout(30), engine.connect():
+        pass
+    await engine.dispose()
