@@ -56,21 +56,22 @@ BEGIN
 END
 $$
 """
-# A trial that has more than so many of a kind has none of it, and is in loose_runs.
+# A trial that has more than so many of a kind has none of it, and is in loose_runs. No more are looked at than decide
+# that: a trial of a hundred thousand metrics would take ten seconds to end.
 VALUES = """
 CREATE FUNCTION values_of_run(hparams jsonb, summary jsonb, has_ended boolean)
 RETURNS TABLE (kind text, column_key text, number numeric, text_key text, is_loose boolean)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 $$
   WITH known AS (
-    SELECT 'hyperparameter' AS kind, 'hp.' || name AS name, value FROM nodes_in(hparams)
-     WHERE jsonb_typeof(value) <> 'object' OR value = '{}'
+    (SELECT 'hyperparameter' AS kind, 'hp.' || name AS name, value FROM nodes_in(hparams)
+      WHERE jsonb_typeof(value) <> 'object' OR value = '{}' LIMIT 201)
      UNION ALL
-    SELECT 'metric', 'validation.' || metric.key || '.' || aggregate, metric.value -> aggregate
-      FROM jsonb_each(CASE WHEN has_ended AND jsonb_typeof(summary -> 'validation_metrics') = 'object'
-                           THEN summary -> 'validation_metrics' ELSE '{}' END) AS metric,
-           unnest(ARRAY['last', 'max', 'mean', 'min']) AS aggregate
-     WHERE metric.value ? aggregate
+    (SELECT 'metric', 'validation.' || metric.key || '.' || aggregate, metric.value -> aggregate
+       FROM jsonb_each(CASE WHEN has_ended AND jsonb_typeof(summary -> 'validation_metrics') = 'object'
+                            THEN summary -> 'validation_metrics' ELSE '{}' END) AS metric,
+            unnest(ARRAY['last', 'max', 'mean', 'min']) AS aggregate
+      WHERE metric.value ? aggregate LIMIT 201)
   ), counted AS (
     SELECT known.*, count(*) OVER (PARTITION BY known.kind) > 200 AS is_loose FROM known
   )

@@ -5,8 +5,8 @@ A new table that refers to no other: nothing is locked.
 
 from alembic import op
 
-revision = "0034"
-down_revision = "0033"
+revision = "0033"
+down_revision = "0032"
 
 
 def upgrade() -> None:
