@@ -9,6 +9,7 @@ Source: docs/reference/scheduling.md 16 (B4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 
 from services.scheduler.plan.decisions import Blocked
@@ -51,9 +52,17 @@ class _Head:
 
 
 class BlockedRequests:
-    def __init__(self, pool: PoolSnapshot, occupancy: Occupancy) -> None:
+    """``gives_way(request, head)`` says whether ``head`` has to let ``request`` pass, whatever is kept for it."""
+
+    def __init__(
+        self,
+        pool: PoolSnapshot,
+        occupancy: Occupancy,
+        gives_way: Callable[[PendingAllocation, PendingAllocation], bool],
+    ) -> None:
         self._pool = pool
         self._occupancy = occupancy
+        self._gives_way = gives_way
         self._preempts = pool.policy.preempts
         self._heads: dict[int, _Head] = {}
         self._before: list[_Head] = []
@@ -117,6 +126,8 @@ class BlockedRequests:
 
     def _is_out_of_the_way(self, request: PendingAllocation) -> bool:
         if self._ends_in_time(request):
+            return True
+        if all(self._gives_way(request, head.request) for head in self._heads.values()):
             return True
         if not (self._preempts and request.preemptible):
             return False

@@ -57,8 +57,9 @@ class Limits:
         found = []
         for one in sorted(held, key=lambda one: not one.leaving):
             if over.get(one.job, 0) > 0 and one.slots:
-                over[one.job] -= one.slots
-                if not one.leaving:
+                if one.leaving or one.preemptible:
+                    over[one.job] -= one.slots
+                if one.preemptible and not one.leaving:
                     found.append(one)
         return found
 

@@ -41,7 +41,7 @@ class QueuePass:
         divides = pool.policy.queue in ("fair_share", "round_robin") and not auxiliary
         self._tree = self._tree_of_shares() if divides else None
         self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, auxiliary=auxiliary)
-        self._blocked = BlockedRequests(pool, self._occupancy)
+        self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
         self._alone = 0
@@ -74,6 +74,13 @@ class QueuePass:
             tree.want(owner_of(request), request.slots)
         return tree
 
+    def _has_less(self, request: PendingAllocation, head: PendingAllocation) -> bool:
+        """Whether ``request`` leaves its share smaller than that of ``head`` is already, which then has to give way."""
+        if self._tree is None:
+            return False
+        parted = self._tree.part(owner_of(request), owner_of(head))
+        return parted is not None and parted[0].ratio_with(request.slots) < parted[1].ratio
+
     def _order(self, requests: list[PendingAllocation]) -> QueueOrder:
         tree = self._tree
         classes = classify(
@@ -88,8 +95,9 @@ class QueuePass:
 
     def _release_excess(self) -> None:
         """Those of jobs that hold more than they may now leave, the newest first."""
-        newest_first = sorted((one for one in self._held if one.preemptible), key=self._rank, reverse=True)
+        newest_first = sorted(self._held, key=self._rank, reverse=True)
         for one in self._limits.excess(newest_first):
+            self._preemption.exclude(one)
             self._preempted.append(Preempt(one.allocation, ""))
             self._occupancy.leave(one.pods)
 

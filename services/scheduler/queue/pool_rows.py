@@ -38,7 +38,8 @@ _PENDING: Final = PreparedStatement("""
 """)
 _HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace, a.preemptible,
-           a.requested_at, a.assigned_at, a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
+           a.requested_at, a.assigned_at, a.start_time,
+           a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
            j.workspace_id, j.weight, s.saved_at
     FROM allocations a
@@ -67,6 +68,10 @@ _QUOTAS_ASKED_FOR: Final = PreparedStatement("""
     SELECT namespace, quota_slots FROM auto_created_namespaces
     WHERE cluster_name = :cluster AND namespace = ANY(:namespaces) AND quota_slots IS NOT NULL
 """)
+
+
+STARTING_GRACE: Final = timedelta(minutes=5)
+"""How long an allocation that has its slots may take to start before it counts as running, and may be preempted."""
 
 
 class LoadedPool(Struct, frozen=True):
@@ -181,7 +186,7 @@ def held_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[st
         requested_at=row["requested_at"],
         preemptible=row["preemptible"],
         leaving=row["leaving"],
-        started_at=row["assigned_at"],
+        started_at=row["start_time"] or row["assigned_at"] + STARTING_GRACE,
         saved_at=row["saved_at"],
     )
 

@@ -205,6 +205,34 @@ CASES = [
         places={"new": "b"},
         policy=PREEMPTS,
     ),
+    *(
+        Case(
+            f"the other half of a gang that leaves is on a node out of service, {name}",
+            {"a": 4, "b": 4},
+            f"v 4[50]@a,b; {name} 4[40]",
+            preempts=f"v>{name}",
+            policy=PREEMPTS,
+            unavailable="b",
+        )
+        for name in ("hi", "hi2", "hi3", "x", "y")
+    ),
+    Case(
+        "who leaves for one reason is not asked again for another",
+        A4,
+        "j:w 1[50]@a1; k:w 1[50]@a1; l:w 1[50]@a1; m:w 1[50]@a1; hi 4[40]",
+        "",
+        {"hi": W.PREEMPTING},
+        preempts="m> l> k>hi j>hi",
+        max_slots={"w": 2},
+        policy=PREEMPTS,
+    ),
+    Case(
+        "who leaves anyway counts when max_slots was lowered",
+        EIGHT,
+        "t1:j 1[42]@a; t2:j 1[42]@a; t3:j 1[42]@a; t4:j 1[42]@a np leaving",
+        preempts="t3>",
+        max_slots={"j": 2},
+    ),
     Case(
         "max_slots that was lowered: the newest leave",
         EIGHT,

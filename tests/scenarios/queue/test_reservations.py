@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from itertools import count
 from operator import attrgetter
 
 import msgspec
 import pytest
 
-from services.scheduler.plan.decisions import Plan
-from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
-from tests.scenarios.queue.notation import NOW, Case, check
+from services.scheduler.plan.snapshot import PoolPolicy
+from tests.scenarios.queue.notation import Case, check
+from tests.scenarios.queue.virtual_queue import VirtualQueue
 
 W = WaitReason
 TWO = {"a1": 4, "a2": 4}
@@ -146,94 +145,21 @@ def test_reservation(case: Case) -> None:
 def test_a_large_job_among_endless_small_ones_starts_within_the_bound(policy: PoolPolicy, max_overtakes: int) -> None:
     """Three nodes of 8, one job of two of them, and always more tasks of one slot than fit, each of half an hour."""
     policy = msgspec.structs.replace(policy, max_overtakes=max_overtakes)
-    queue = _Queue(policy)
+    queue = VirtualQueue(policy, nodes={"a1": 8, "a2": 8, "a3": 8}, task_minutes=30)
+    jobs = (f"s{number:04}" for number in count())
     for _ in range(24):
-        queue.submit()
+        queue.submit(next(jobs), (1,))
     queue.step()
-    queue.pending.append(_request("big", (8, 8), queue))
+    queue.submit("big", (8, 8))
     passed = 0
     for _ in range(200):
         for _ in range(3):
-            queue.submit()
+            queue.submit(next(jobs), (1,))
         made = queue.step()
-        if "big" in queue.held:
+        if any(one.job == "big" for one in queue.held.values()):
             break
         passed += sum(1 for start in made.starts)
     else:
         raise AssertionError("it never started")
     # Those that pass it on its nodes are bounded; on the third node eight start every half an hour.
-    hours = (queue.now - NOW) / timedelta(hours=1)
-    assert passed <= max_overtakes + 24 + 16 * hours
-
-
-class _Queue:
-    """A pool in virtual time: one plan a minute, carried out at once."""
-
-    def __init__(self, policy: PoolPolicy) -> None:
-        self.policy = policy
-        self.now = NOW
-        self.pending: list[PendingAllocation] = []
-        self.held: dict[str, HeldAllocation] = {}
-        self._count = 0
-
-    def submit(self) -> None:
-        self._count += 1
-        self.pending.append(_request(f"s{self._count:04}", (1,), self))
-
-    def step(self) -> Plan:
-        self.now += timedelta(minutes=1)
-        over = self.now - timedelta(minutes=30)
-        self.held = {name: one for name, one in self.held.items() if one.started_at > over and not one.leaving}
-        nodes = tuple(NodeSlots(name=name, slots=8, max_aux=0) for name in ("a1", "a2", "a3"))
-        pool = PoolSnapshot(
-            nodes=nodes,
-            held=tuple(self.held.values()),
-            pending=tuple(self.pending),
-            policy=self.policy,
-            now=self.now,
-        )
-        made = plan(pool)
-        self._carry_out(made)
-        return made
-
-    def _carry_out(self, made: Plan) -> None:
-        leaving = {one.allocation for one in made.preempted}
-        self.held = {
-            name: msgspec.structs.replace(one, leaving=one.leaving or name in leaving)
-            for name, one in self.held.items()
-        }
-        starts = {start.allocation: start.placements for start in made.starts}
-        blocked = {one.allocation: one for one in made.blocked}
-        nominated = {one.allocation: one.placements for one in made.nominated}
-        left: list[PendingAllocation] = []
-        for request in self.pending:
-            name = request.allocation
-            if name in starts:
-                self.held[name] = HeldAllocation(
-                    allocation=name,
-                    job=name,
-                    pods=tuple((place.node, place.slots) for place in starts[name]),
-                    priority=request.priority,
-                    submitted_at=request.submitted_at,
-                    requested_at=request.requested_at,
-                    preemptible=True,
-                    started_at=self.now,
-                )
-                continue
-            head = blocked.get(name)
-            left.append(
-                msgspec.structs.replace(
-                    request,
-                    nominated=nominated.get(name, request.nominated),
-                    blocked_at=head.since if head else request.blocked_at,
-                    overtaken=head.overtaken if head else request.overtaken,
-                )
-            )
-        self.pending = left
-
-
-def _request(name: str, pods: tuple[int, ...], queue: _Queue) -> PendingAllocation:
-    at = queue.now
-    return PendingAllocation(
-        allocation=name, job=name, pods=pods, priority=42, submitted_at=at, requested_at=at, preemptible=True
-    )
+    assert passed <= max_overtakes + 24 + 16 * queue.hours

@@ -3,12 +3,13 @@
 A share is a user, a group, a workspace or a job; a path such as ``research/ann`` stands for a share within another. At
 each level of the tree the child with the smallest use per weight comes first ("progressive filling": Bertsekas and
 Gallager, Data Networks, 6.5.2; as a queue of tasks: Ghodsi et al., Dominant Resource Fairness, 2011). Among equals it
-is the child that asks for less, then the older one. Source: docs/reference/scheduling.md 5.3.
+is the one whose request has waited longest, so that they take turns. Source: docs/reference/scheduling.md 5.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from heapq import heappop, heappush
 from math import inf
 
@@ -16,7 +17,7 @@ from services.scheduler.plan.ordering.queue_classes import QueueClass
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation
 
-_Key = tuple[float, float, Rank]
+_Key = tuple[float, datetime, float, Rank]
 
 
 class _Share:
@@ -48,7 +49,8 @@ class _Share:
 
     @property
     def key(self) -> _Key:
-        return self.ratio, self.wanted, self.rank
+        rank = self.rank
+        return self.ratio, rank[3], self.wanted, rank
 
 
 class ShareTree:

@@ -1,8 +1,8 @@
 """Who may be asked to leave for whom.
 
 Under ``priority`` with preemption: what is less important, or of the same priority and behind in the queue. Under
-``fair_share``: what belongs to a share that holds more, as long as the one that asks does not hold more than the other
-afterwards (Kueue calls these preemptions within fair sharing by final and by initial share).
+``fair_share``: what belongs to a share that keeps at least as much as the one that asks has afterwards, so that nothing
+goes back and forth (Kueue: preemption within fair sharing, LessThanOrEqualToFinalShare).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from math import inf
 from typing import Final
 
 from services.scheduler.plan.decisions import Preempt
@@ -50,9 +51,14 @@ class Preemption:
         self._candidates = candidates(may_leave, rank, pool.now) if policy.preempts else []
         self._gone: set[str] = set()
         self._bound: Units | None = None
-        # Whoever asks later may ask no more than whoever asked before, so what failed need not be tried again.
-        self._failed: set[tuple[object, ...]] = set()
+        # By rank, requests that ask later may ask no more than those that asked before; of shares, those may that have
+        # less. So what failed need not be tried again: the least share for which it did.
+        self._failed: dict[tuple[object, ...], float] = {}
         self._waves_left = _WAVES
+
+    def exclude(self, held: HeldAllocation) -> None:
+        """``held`` leaves for another reason."""
+        self._gone.add(held.allocation)
 
     def make_room(
         self, request: PendingAllocation, rank: Rank, *, in_reserved: bool
@@ -63,37 +69,44 @@ class Preemption:
         in_reserved  also where room is kept for others
         """
         need, pods, excluded = request.pods[0] or 1, len(request.pods), request.blocked_nodes
-        scope = (need, pods, excluded, in_reserved, owner_of(request).rpartition("/")[0] if self._tree else "")
-        if not self._candidates or not self._waves_left or scope in self._failed:
+        owner, asks = owner_of(request), 0.0
+        scope = (need, pods, excluded, in_reserved, owner.rpartition("/")[0] if self._tree else "")
+        if self._tree is not None:
+            asks = self._tree.path(owner)[-1].ratio_with(request.slots)
+        if not self._candidates or not self._waves_left or asks >= self._failed.get(scope, inf):
             return None
         if self._if_all_left.count(need, excluded) >= pods:
             later = self._occupancy.left_later(in_reserved=in_reserved)
-            count = later.count(need, excluded)
             known = later.by_node()
-            left = (lambda node: None if node in excluded else known.get(node)) if excluded else known.get
-            for offered in self._offered(request, rank):
-                chosen = choose(offered, need=need, pods=pods, left=left, count=count)
-                if chosen is not None:
-                    self._waves_left -= 1
-                    return self._preempt(request, chosen, later)
-        self._failed.add(scope)
+            chosen = choose(
+                self._offered(request, rank),
+                need=need,
+                pods=pods,
+                left=(lambda node: None if node in excluded else known.get(node)) if excluded else known.get,
+                count=later.count(need, excluded),
+            )
+            if chosen is not None and (found := self._preempt(request, chosen, later)) is not None:
+                self._waves_left -= 1
+                return found
+        self._failed[scope] = asks
         return None
 
     def _preempt(
         self, request: PendingAllocation, chosen: tuple[PossibleVictim, ...], later: Room
-    ) -> tuple[tuple[Placement, ...], list[Preempt]]:
+    ) -> tuple[tuple[Placement, ...], list[Preempt]] | None:
         given: Counter[str] = Counter()
         for one in chosen:
-            self._gone.add(one.held.allocation)
             for node, slots in one.held.pods:
                 given[node] += slots or 1
+        placements = self._occupancy.places_in(request, later, given)
+        if placements is None:
+            return None
+        for one in chosen:
+            self._gone.add(one.held.allocation)
+            self._occupancy.leave(one.held.pods)
             if self._tree is not None:
                 self._tree.add(owner_of(one.held), -one.held.slots)
-        placements = self._occupancy.places_in(request, later, given)
-        for one in chosen:
-            self._occupancy.leave(one.held.pods)
-        if placements is None or not self._occupancy.nominate(placements):
-            raise AssertionError(f"{request.allocation} has no room where others were asked to leave")
+        self._occupancy.nominate(placements)
         return placements, [Preempt(one.held.allocation, request.allocation) for one in chosen]
 
     @property
@@ -108,21 +121,14 @@ class Preemption:
             self._bound = Units(left)
         return self._bound
 
-    def _offered(self, request: PendingAllocation, rank: Rank) -> Iterator[Iterator[PossibleVictim]]:
-        """Who may be asked, in order; if those are not enough, a second choice."""
-        if self._tree is None:
-            yield (one for one in self._candidates if one.rank > rank and one.held.allocation not in self._gone)
-            return
-        yield self._of_larger_shares(request, self._tree, strictly_before=False)
-        yield self._of_larger_shares(request, self._tree, strictly_before=True)
+    def _offered(self, request: PendingAllocation, rank: Rank) -> Iterator[PossibleVictim]:
+        """Who may be asked, in order."""
+        if self._tree is not None:
+            return self._of_larger_shares(request, self._tree)
+        return (one for one in self._candidates if one.rank > rank and one.held.allocation not in self._gone)
 
-    def _of_larger_shares(
-        self, request: PendingAllocation, tree: ShareTree, *, strictly_before: bool
-    ) -> Iterator[PossibleVictim]:
-        """Those of the largest shares first.
-
-        strictly_before  the one that asks ends with less than the other had, else with no more than the other keeps
-        """
+    def _of_larger_shares(self, request: PendingAllocation, tree: ShareTree) -> Iterator[PossibleVictim]:
+        """Those of the largest shares first."""
         parted = ((owner, tree.part(owner_of(request), owner)) for owner in self._by_owner)
         others = [(owner, *shares) for owner, shares in parted if shares is not None]
         others.sort(key=lambda other: (-other[2].ratio, other[0]))
@@ -133,7 +139,7 @@ class Preemption:
                 if one.held.allocation in self._gone:
                     continue
                 after = given[id(gives)] + one.held.slots
-                if ours < gives.ratio if strictly_before else ours <= gives.ratio_with(-after):
+                if ours <= gives.ratio_with(-after):
                     given[id(gives)] = after
                     yield one
 

@@ -35,6 +35,7 @@ class Occupancy:
         self._free = Room(free, self._total, fitting)
         self._open: Room | None = None
         self._later: Room | None = None
+        self._later_reserved: Room | None = None
         self._reserved: Counter[str] = Counter()
         self._kept: Counter[str] = Counter()
         """Of what is free: units that are kept for those who have reservations."""
@@ -126,14 +127,18 @@ class Occupancy:
         """
         if not in_reserved or not self._reserved:
             return self._free_later
-        left = {node: units + self._reserved[node] for node, units in self._free_later.by_node().items()}
-        return Room(left, self._total, self._pool.policy.fitting)
+        if self._later_reserved is None:
+            left = {node: self._units_later(node) + self._reserved[node] for node in self._total}
+            self._later_reserved = Room(left, self._total, self._pool.policy.fitting)
+        return self._later_reserved
 
     def places_in(
         self, request: PendingAllocation, later: Room, given: Mapping[str, int]
     ) -> tuple[Placement, ...] | None:
-        """Places for it when so many units more are ``given`` on some nodes; nothing is taken."""
+        """Places for it when so many units more are ``given`` on some nodes, of which those that are out of service are
+        none; nothing is taken."""
         need = request.pods[0] or 1
+        given = {node: units for node, units in given.items() if node in self._total}
         left = {node: later.left(node) for node in (*later.with_at_least(need), *given)}
         for node, units in given.items():
             left[node] += units
@@ -176,6 +181,8 @@ class Occupancy:
                 self._open.put(node, max(free - self._kept[node], 0))
             if self._later is not None:
                 self._later.put(node, self._units_later(node))
+            if self._later_reserved is not None:
+                self._later_reserved.put(node, self._units_later(node) + self._reserved[node])
 
     def _units_later(self, node: str) -> int:
         return self._free.left(node) + self._leaving[node] - self._reserved[node] - self._promised[node]
