@@ -6,40 +6,19 @@ each node, and so is what is left when memory and storage are rounded down.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
+from weakref import WeakValueDictionary
 
+import msgspec
 from msgspec import Struct
 
-from libs.events.node_shapes import ReportedShape, ReportedTaint
-from libs.podspec.quantities import units
-from services.launcher.backends.kubernetes.client.objects import Node, Taint
+from libs.events.node_shapes import ReportedShape
+from services.launcher.backends.kubernetes.capacity.label_places import LabelValues
+from services.launcher.backends.kubernetes.capacity.node_parts import NodePart, ShapeRules, node_part
+from services.launcher.backends.kubernetes.client.objects import Node
 
-MOST_VALUES: Final = 8
-"""A label that has more of them is no part of shapes: each value would make another shape of all its labels."""
-SIGNIFICANT_BITS: Final = 8
-"""Of memory and storage in a shape. Nodes of one kind differ by far less than the last of them."""
-_ROUNDED: Final[tuple[str, ...]] = ("memory", "ephemeral-storage")
-
-
-class BadNodes(Struct, frozen=True, kw_only=True):
-    """What the configuration of a pool takes for a reason to start nothing on a node."""
-
-    conditions: tuple[str, ...] = ()
-    """``KernelDeadlock`` is bad when it is True, ``GpuHealthy=False`` when it is that."""
-    taints: tuple[str, ...] = ()
-    """Keys, or ``key=value``."""
-
-    def of(self, node: Node) -> tuple[str, ...]:
-        """Those that the node has, in the order of the configuration."""
-        conditions = {f"{each.type}={each.status}" for each in node.status.conditions}
-        conditions |= {each.type for each in node.status.conditions if each.status == "True"}
-        taints = {each.key for each in node.spec.taints} | {f"{each.key}={each.value}" for each in node.spec.taints}
-        return (
-            *(each for each in self.conditions if each in conditions),
-            *(each for each in self.taints if each in taints),
-        )
+_NO_LABELS: Final[dict[str, str]] = {}
 
 
 class OwnPart(Struct, frozen=True):
@@ -55,73 +34,87 @@ class NodeShapes(Struct, frozen=True):
     by_node: Mapping[str, OwnPart]
 
 
-class ShapeRules(Struct, frozen=True, kw_only=True):
-    """What a pool looks at besides."""
+class _Common(Struct, frozen=True, eq=False, weakref=True):
+    """What nodes have in common that differ in labels with many values only; one object for all of them."""
 
-    slot_resource: str
-    bad: BadNodes = BadNodes()
-    mark: str = ""
-    """Key of the label that says that a node is disabled, which is reported otherwise."""
+    labels: dict[str, str]
+    rest: ReportedShape
 
 
-def node_shapes(nodes: Iterable[Node], rules: ShapeRules, *, with_claims: Collection[str] = ()) -> NodeShapes:
-    """The shapes of nodes, the same whatever the order of the nodes.
+class _Placed(Struct, frozen=True):
+    """A node, by what it has in common with others."""
 
-    with_claims  names of nodes whose devices Dynamic Resource Allocation offers
-    """
-    ordered = sorted(nodes, key=lambda node: node.metadata.name)
-    own_keys = _own_keys(ordered)
-    numbers: dict[object, int] = {}
-    shapes: list[ReportedShape] = []
-    by_node: dict[str, OwnPart] = {}
-    for node in ordered:
-        name = node.metadata.name
-        allocatable = {resource: units(resource, value) for resource, value in node.status.allocatable.items()}
-        spare = {resource: _beyond(allocatable[resource]) for resource in _ROUNDED if resource in allocatable}
-        claims_only = name in with_claims and not allocatable.get(rules.slot_resource)
-        labels = {key: value for key, value in node.metadata.labels.items() if value != name and key != rules.mark}
-        shape = ReportedShape(
-            labels={key: value for key, value in sorted(labels.items()) if key not in own_keys},
-            name_labels=tuple(sorted(key for key, value in node.metadata.labels.items() if value == name)),
-            taints=tuple(_taint(each) for each in node.spec.taints),
-            unschedulable=node.spec.unschedulable,
-            ready=any(each.type == "Ready" and each.status == "True" for each in node.status.conditions),
-            bad=rules.bad.of(node),
-            allocatable={resource: allocatable[resource] - spare.get(resource, 0) for resource in sorted(allocatable)},
-            claims_only=claims_only,
-        )
-        number = numbers.setdefault(_key(shape), len(shapes))
-        if number == len(shapes):
-            shapes.append(shape)
-        by_node[name] = OwnPart(
-            number,
-            labels={key: value for key, value in labels.items() if key in own_keys},
-            spare={resource: amount for resource, amount in spare.items() if amount},
-        )
-    return NodeShapes(tuple(shapes), by_node)
+    common: _Common
+    labels: dict[str, str]
+    part: NodePart
 
 
-def _own_keys(nodes: Iterable[Node]) -> set[str]:
-    """Labels of which there are too many values, not counting those whose value is the name of their node."""
-    values: dict[str, set[str]] = defaultdict(set)
-    for node in nodes:
-        for key, value in node.metadata.labels.items():
-            if value != node.metadata.name:
-                values[key].add(value)
-    return {key for key, found in values.items() if len(found) > MOST_VALUES}
+class ShapeFinder:
+    """Keeps what each node contributes, so that the change of one costs little among thousands."""
+
+    def __init__(self, rules: ShapeRules) -> None:
+        self._rules = rules
+        self._parts: dict[str, NodePart] = {}
+        self._values = LabelValues()
+        self._own_keys: frozenset[str] = frozenset()
+        self._placed: dict[str, _Placed] = {}
+        """With ``_own_keys`` as they are."""
+        self._common: WeakValueDictionary[object, _Common] = WeakValueDictionary()
+        """As long as a node has it."""
+
+    def forget(self, name: str) -> None:
+        """A node is another, or gone: it is looked at again when it is asked for."""
+        part = self._parts.pop(name, None)
+        if part is not None:
+            self._values.remove(part.labels)
+            self._placed.pop(name, None)
+
+    def find(self, nodes: Iterable[Node], *, with_claims: Collection[str] = ()) -> NodeShapes:
+        """The shapes of nodes, the same whatever their order, and whatever was asked for before.
+
+        nodes        those that were asked for before are as they were, unless they were forgotten
+        with_claims  names of nodes whose devices Dynamic Resource Allocation offers
+        """
+        names = self._learn(nodes)
+        shapes: list[ReportedShape] = []
+        numbers: dict[tuple[_Common, bool], int] = {}
+        by_node = {}
+        for name in names:
+            placed = self._placed.get(name) or self._place(name)
+            common, claims_only = placed.common, name in with_claims and not placed.part.has_slots
+            number = numbers.setdefault((common, claims_only), len(shapes))
+            if number == len(shapes):
+                shapes.append(msgspec.structs.replace(common.rest, labels=common.labels, claims_only=claims_only))
+            by_node[name] = OwnPart(number, placed.labels, placed.part.spare)
+        return NodeShapes(tuple(shapes), by_node)
+
+    def _learn(self, nodes: Iterable[Node]) -> list[str]:
+        """Know these nodes and no others; their names, sorted."""
+        names = []
+        for node in nodes:
+            name = node.metadata.name
+            names.append(name)
+            if name not in self._parts:
+                self._parts[name] = part = node_part(node, self._rules)
+                self._values.add(part.labels)
+        for name in self._parts.keys() - set(names):
+            self.forget(name)
+        own_keys = self._values.with_many()
+        if own_keys != self._own_keys:
+            self._own_keys = own_keys
+            self._placed.clear()
+        return sorted(names)
+
+    def _place(self, name: str) -> _Placed:
+        part, own_keys = self._parts[name], self._own_keys
+        labels = {key: value for key, value in part.labels.items() if key not in own_keys}
+        key = tuple(labels.items()), part.rest_key
+        common = self._common.get(key)
+        if common is None:
+            self._common[key] = common = _Common(labels, part.rest)
+        self._placed[name] = placed = _Placed(common, _only(part.labels, own_keys), part)
+        return placed
 
 
-def _taint(taint: Taint) -> ReportedTaint:
-    return ReportedTaint(key=taint.key, value=taint.value, effect=taint.effect)
-
-
-def _key(shape: ReportedShape) -> object:
-    """Equal for equal shapes, and quick to compare."""
-    allocatable = tuple((shape.allocatable or {}).items())
-    state = (shape.unschedulable, shape.ready, shape.bad, shape.claims_only)
-    return tuple(shape.labels.items()), shape.name_labels, shape.taints, state, allocatable
-
-
-def _beyond(amount: int) -> int:
-    """What is left of an amount when it is rounded down to so many significant bits."""
-    return amount % (1 << max(0, amount.bit_length() - SIGNIFICANT_BITS))
+def _only(labels: Mapping[str, str], keys: frozenset[str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key in keys} if keys else _NO_LABELS

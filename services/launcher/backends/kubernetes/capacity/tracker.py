@@ -15,7 +15,8 @@ from services.launcher.backends.kubernetes.allocations.state.pods import is_over
 from services.launcher.backends.kubernetes.allocations.tracking import CAPACITY, Tracker
 from services.launcher.backends.kubernetes.capacity.foreign_requests import ForeignRequests
 from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements
-from services.launcher.backends.kubernetes.capacity.shapes import BadNodes, NodeShapes, ShapeRules, node_shapes
+from services.launcher.backends.kubernetes.capacity.node_parts import BadNodes, ShapeRules
+from services.launcher.backends.kubernetes.capacity.shapes import NodeShapes, ShapeFinder
 from services.launcher.backends.kubernetes.capacity.slots import (
     ForeignPod,
     OurPod,
@@ -60,7 +61,8 @@ class CapacityTracker:
         self._max_aux_per_node = max_aux_per_node
         self._assumed_slots = assumed_slots
         self._launcher_requests = launcher_requests
-        self._shape_rules = ShapeRules(slot_resource=kind.resource, bad=bad_nodes, mark=node_label(cluster_id))
+        rules = ShapeRules(slot_resource=kind.resource, bad=bad_nodes, mark=node_label(cluster_id))
+        self._shape_finder = ShapeFinder(rules)
         self._tracker = tracker
         self._clock = clock
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
@@ -75,7 +77,7 @@ class CapacityTracker:
         self._looked_at = 0.0
         self._free_slots: int | None = None
         self._free_of: dict[str, int] = {}
-        self.nodes = _Nodes(tracker, bad_nodes)
+        self.nodes = _Nodes(tracker, bad_nodes, self._shape_finder)
         self.slices = _Handler(self._on_slice, self._on_slice_deleted)
         self.quotas = _Handler(self._on_quota, self._on_quota_deleted)
         self.others = _Handler(self._on_other, self._on_other_deleted)
@@ -150,11 +152,7 @@ class CapacityTracker:
         names = tuple(node.name for node in nodes)
         found_from = (self.nodes.version, names, frozenset(self._nodes_of_slices.values()))
         if found_from != self._shapes_of:
-            self._shapes = node_shapes(
-                (seen[name] for name in names),
-                self._shape_rules,
-                with_claims=found_from[2],
-            )
+            self._shapes = self._shape_finder.find((seen[name] for name in names), with_claims=found_from[2])
             self._shapes_of = found_from
         return tuple(self._with_shape(node) for node in nodes)
 
@@ -227,9 +225,10 @@ class CapacityTracker:
 
 
 class _Nodes:
-    def __init__(self, tracker: Tracker, bad_nodes: BadNodes) -> None:
+    def __init__(self, tracker: Tracker, bad_nodes: BadNodes, shape_finder: ShapeFinder) -> None:
         self._tracker = tracker
         self._bad_nodes = bad_nodes
+        self._shape_finder = shape_finder
         self.version = 0
         """Grows when a node is another."""
 
@@ -239,14 +238,17 @@ class _Nodes:
         before = self._tracker.nodes.get(item.metadata.name)
         self._tracker.nodes[item.metadata.name] = item
         if before is None or self._significant(before) != self._significant(item):
-            self.version += 1
-            self._tracker.node_changed(item.metadata.name)
+            self._changed(item.metadata.name)
 
     def on_delete(self, item: Node) -> None:
         if self._tracker.nodes is not None:
             self._tracker.nodes.pop(item.metadata.name, None)
-            self.version += 1
-            self._tracker.node_changed(item.metadata.name)
+            self._changed(item.metadata.name)
+
+    def _changed(self, name: str) -> None:
+        self.version += 1
+        self._shape_finder.forget(name)
+        self._tracker.node_changed(name)
 
     def _significant(self, node: Node) -> object:
         """What of a node matters here; kubelets write their status every few seconds."""

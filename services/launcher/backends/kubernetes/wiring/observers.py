@@ -10,7 +10,7 @@ from services.launcher.backends.kubernetes.allocations.task_log.reporters import
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
-from services.launcher.backends.kubernetes.capacity.shapes import BadNodes
+from services.launcher.backends.kubernetes.capacity.node_parts import BadNodes
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import KubeApi
 from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses

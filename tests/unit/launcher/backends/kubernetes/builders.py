@@ -24,7 +24,7 @@ from services.launcher.backends.kubernetes.allocations.state.status import NextA
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
-from services.launcher.backends.kubernetes.capacity.shapes import BadNodes
+from services.launcher.backends.kubernetes.capacity.node_parts import BadNodes
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, ResourceQuota, SlimPod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.podspec.quantities import units
 from services.launcher.backends.kubernetes.capacity.foreign_requests import ForeignRequests
-from services.launcher.backends.kubernetes.capacity.shapes import (
-    MOST_VALUES,
-    BadNodes,
-    NodeShapes,
-    ShapeRules,
-    node_shapes,
-)
+from services.launcher.backends.kubernetes.capacity.label_places import MOST_VALUES
+from services.launcher.backends.kubernetes.capacity.node_parts import BadNodes, ShapeRules
+from services.launcher.backends.kubernetes.capacity.shapes import NodeShapes, ShapeFinder
 from services.launcher.backends.kubernetes.client.objects import Node, SlimPod
 from tests.unit.launcher.backends.kubernetes.builders import node
 
@@ -27,6 +23,10 @@ GPU = "nvidia.com/gpu"
 RULES = ShapeRules(slot_resource=GPU, mark="determined.ai/cluster-id-c")
 MOST_BYTES = 8 << 20
 """What the bus of the chart takes as one message."""
+
+
+def node_shapes(nodes: Iterable[Node], *, with_claims: Collection[str] = ()) -> NodeShapes:
+    return ShapeFinder(RULES).find(nodes, with_claims=with_claims)
 
 
 def labels_of(found: NodeShapes, name: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ def alike(count: int, features: Mapping[str, str] = {}) -> list[Node]:
 
 
 def test_nodes_of_one_kind_have_one_shape_but_for_labels_with_few_values() -> None:
-    found = node_shapes(alike(100), RULES)
+    found = node_shapes(alike(100))
     assert [shape.labels for shape in found.shapes] == [{"zone": "z0"}, {"zone": "z1"}]
     assert {shape.name_labels for shape in found.shapes} == {("kubernetes.io/hostname",)}
     assert found.by_node["n7"].labels == {"rack": "r3"}
@@ -89,8 +89,8 @@ def test_nothing_is_lost_and_the_order_of_nodes_does_not_matter(fields: list[Any
     ]
     shuffled = list(nodes)
     random.shuffle(shuffled)
-    found = node_shapes(shuffled, RULES)
-    assert found == node_shapes(nodes, RULES)
+    found = node_shapes(shuffled)
+    assert found == node_shapes(nodes)
     encoded = [msgspec.json.encode(shape) for shape in found.shapes]
     assert len(set(encoded)) == len(encoded)
     for each in nodes:
@@ -106,6 +106,23 @@ def test_nothing_is_lost_and_the_order_of_nodes_does_not_matter(fields: list[Any
             each.spec.unschedulable,
             each.status.conditions[0].status == "True",
         )
+
+
+NAMES = "abcdefghijkl"
+CHANGES = st.dictionaries(st.sampled_from(NAMES), st.none() | FIELDS, max_size=len(NAMES))
+
+
+@given(st.lists(st.tuples(CHANGES, st.sets(st.sampled_from(NAMES))), max_size=4))
+def test_what_was_found_before_makes_no_difference(history: list[tuple[dict[str, Any], set[str]]]) -> None:
+    finder, there = ShapeFinder(RULES), dict[str, Node]()
+    for changes, claims in history:
+        for name, fields in changes.items():
+            finder.forget(name)
+            there.pop(name, None)
+            if fields is not None:
+                labels, amounts, cordoned, ready = fields
+                there[name] = node(name, labels=labels, allocatable=amounts, unschedulable=cordoned, ready=str(ready))
+        assert finder.find(there.values(), with_claims=claims) == node_shapes(there.values(), with_claims=claims)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +151,7 @@ def test_what_the_pool_takes_for_bad(
 
 def test_devices_that_are_offered_by_claims_only_are_said_to_be() -> None:
     nodes = [node("both"), node("none", allocatable={"cpu": "8"}), node("claims", allocatable={"cpu": "8"})]
-    found = node_shapes(nodes, RULES, with_claims={"both", "claims"})
+    found = node_shapes(nodes, with_claims={"both", "claims"})
     said = {name: found.shapes[own.shape].claims_only for name, own in found.by_node.items()}
     assert said == {"both": False, "none": False, "claims": True}
 
@@ -177,7 +194,7 @@ def test_what_pods_of_others_request_is_summed_up_by_node() -> None:
 def message(count: int) -> PoolCapacity:
     """A pool in which every slot is held, on nodes with ninety labels of their features."""
     features = {f"feature.node.kubernetes.io/cpu-cpuid.FEATURE{number}": "true" for number in range(90)}
-    found = node_shapes(alike(count, features), RULES)
+    found = node_shapes(alike(count, features))
     return PoolCapacity(
         pool="default",
         backend="kubernetes",

@@ -15,8 +15,10 @@ from services.launcher.backends.kubernetes.allocations.state.allocation import T
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observed_state import UNSEEN_S, ObservedState
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity import shapes
+from services.launcher.backends.kubernetes.capacity.node_parts import NodePart, ShapeRules, node_part
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
-from services.launcher.backends.kubernetes.client.objects import Pod, ResourceQuota, ResourceSlice
+from services.launcher.backends.kubernetes.client.objects import Node, Pod, ResourceQuota, ResourceSlice
 from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
 from services.launcher.reconcile import Existence
@@ -273,6 +275,28 @@ async def test_nodes_are_reported_with_what_pods_may_ask_of_them(tracker: Tracke
     assert found.shapes[found.nodes[0].shape or 0].labels == {"zone": "b"}
     assert [each.enabled for each in found.nodes] == [False, True]
     assert found.nodes[0].foreign == {}
+    tracker.close()
+
+
+async def test_only_a_node_that_changes_is_looked_at_again(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    def noting(item: Node, rules: ShapeRules) -> NodePart:
+        looked_at.append(item.metadata.name)
+        return node_part(item, rules)
+
+    monkeypatch.setattr(shapes, "node_part", noting)
+    capacity_tracker = capacity_tracker_of(tracker)
+    for number in range(3):
+        capacity_tracker.nodes.on_upsert(node(f"n{number}"))
+    await capacity_tracker.capacity()
+    assert sorted(looked_at) == ["n0", "n1", "n2"]
+    capacity_tracker.nodes.on_upsert(node("n0", message="a kubelet says every few seconds that all is well"))
+    capacity_tracker.nodes.on_upsert(node("n1", labels={"zone": "a"}))
+    capacity_tracker.nodes.on_delete(node("n2"))
+    found = await capacity_tracker.capacity()
+    assert looked_at[3:] == ["n1"]
+    assert [found.shapes[each.shape or 0].labels for each in found.nodes] == [{}, {"zone": "a"}]
     tracker.close()
 
 
