@@ -1,7 +1,7 @@
 """Finds the shapes of nodes: what pods may ask for, said once for all nodes that have it in common.
 
 Nodes that are alike differ in a few labels, and by some KiB in memory and storage. A label with many values is said of
-each node, and so is what is left when memory and storage are rounded down.
+each node, as are labels that make many shapes together, and what is left when memory and storage are rounded down.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from libs.events.node_shapes import ReportedShape
-from services.launcher.backends.kubernetes.capacity.label_places import LabelValues
+from services.launcher.backends.kubernetes.capacity.label_places import LabelValues, labels_to_move
 from services.launcher.backends.kubernetes.capacity.node_parts import NodePart, ShapeRules, node_part
 from services.launcher.backends.kubernetes.client.objects import Node
 
@@ -39,6 +39,7 @@ class _Common(Struct, frozen=True, eq=False, weakref=True):
 
     labels: dict[str, str]
     rest: ReportedShape
+    rest_key: object
 
 
 class _Placed(Struct, frozen=True):
@@ -76,17 +77,20 @@ class ShapeFinder:
         with_claims  names of nodes whose devices Dynamic Resource Allocation offers
         """
         names = self._learn(nodes)
-        shapes: list[ReportedShape] = []
-        numbers: dict[tuple[_Common, bool], int] = {}
-        by_node = {}
+        kinds: dict[tuple[_Common, bool], None] = {}
+        kind_of: dict[str, tuple[_Common, bool]] = {}
         for name in names:
             placed = self._placed.get(name) or self._place(name)
-            common, claims_only = placed.common, name in with_claims and not placed.part.has_slots
-            number = numbers.setdefault((common, claims_only), len(shapes))
-            if number == len(shapes):
-                shapes.append(msgspec.structs.replace(common.rest, labels=common.labels, claims_only=claims_only))
-            by_node[name] = OwnPart(number, placed.labels, placed.part.spare)
-        return NodeShapes(tuple(shapes), by_node)
+            kind_of[name] = kind = placed.common, name in with_claims and not placed.part.has_slots
+            kinds[kind] = None
+        moved = labels_to_move([(common.labels, (common.rest_key, claims)) for common, claims in kinds])
+        shapes, number_of = _shapes(kinds, moved)
+        by_node = {}
+        for name, kind in kind_of.items():
+            own = self._placed[name]
+            labels = own.labels | _only(kind[0].labels, moved) if moved else own.labels
+            by_node[name] = OwnPart(number_of[kind], labels, own.part.spare)
+        return NodeShapes(shapes, by_node)
 
     def _learn(self, nodes: Iterable[Node]) -> list[str]:
         """Know these nodes and no others; their names, sorted."""
@@ -111,9 +115,25 @@ class ShapeFinder:
         key = tuple(labels.items()), part.rest_key
         common = self._common.get(key)
         if common is None:
-            self._common[key] = common = _Common(labels, part.rest)
+            self._common[key] = common = _Common(labels, part.rest, part.rest_key)
         self._placed[name] = placed = _Placed(common, _only(part.labels, own_keys), part)
         return placed
+
+
+def _shapes(
+    kinds: Iterable[tuple[_Common, bool]], moved: frozenset[str]
+) -> tuple[tuple[ReportedShape, ...], dict[tuple[_Common, bool], int]]:
+    """The shapes of kinds of nodes when some labels are no part of them, and the number of each kind's."""
+    shapes: list[ReportedShape] = []
+    numbers: dict[object, int] = {}
+    number_of: dict[tuple[_Common, bool], int] = {}
+    for common, claims_only in kinds:
+        labels = {key: value for key, value in common.labels.items() if key not in moved}
+        number = numbers.setdefault((tuple(labels.items()), common.rest_key, claims_only), len(shapes))
+        if number == len(shapes):
+            shapes.append(msgspec.structs.replace(common.rest, labels=labels, claims_only=claims_only))
+        number_of[common, claims_only] = number
+    return tuple(shapes), number_of
 
 
 def _only(labels: Mapping[str, str], keys: frozenset[str]) -> dict[str, str]:

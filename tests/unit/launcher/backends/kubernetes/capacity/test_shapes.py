@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.podspec.quantities import units
 from services.launcher.backends.kubernetes.capacity.foreign_requests import ForeignRequests
-from services.launcher.backends.kubernetes.capacity.label_places import MOST_VALUES
+from services.launcher.backends.kubernetes.capacity.label_places import MOST_SHAPES, MOST_VALUES
 from services.launcher.backends.kubernetes.capacity.node_parts import BadNodes, ShapeRules
 from services.launcher.backends.kubernetes.capacity.shapes import NodeShapes, ShapeFinder
 from services.launcher.backends.kubernetes.client.objects import Node, SlimPod
@@ -123,6 +123,46 @@ def test_what_was_found_before_makes_no_difference(history: list[tuple[dict[str,
                 labels, amounts, cordoned, ready = fields
                 there[name] = node(name, labels=labels, allocatable=amounts, unschedulable=cordoned, ready=str(ready))
         assert finder.find(there.values(), with_claims=claims) == node_shapes(there.values(), with_claims=claims)
+
+
+def with_several_labels(count: int) -> list[Node]:
+    """Nodes with labels of few values each, which make hundreds of combinations."""
+    return [
+        node(
+            f"n{number}",
+            labels={
+                "arch": f"{number % 3}",
+                "cabinet": f"{number // 3 % 8}",
+                "queue": f"{number // 24 % 8}",
+                "zone": f"{number // 192}",
+            },
+        )
+        for number in range(count)
+    ]
+
+
+def test_labels_that_make_many_shapes_together_are_said_of_each_node() -> None:
+    nodes = with_several_labels(1000)
+    combinations = {tuple(sorted(each.metadata.labels.items())) for each in nodes}
+    assert len(combinations) > 5 * MOST_SHAPES
+    found = node_shapes(nodes)
+    assert len(found.shapes) == 18 <= MOST_SHAPES
+    for each in nodes:
+        assert labels_of(found, each.metadata.name) == each.metadata.labels
+    # Those with the most values first, and no more than that takes.
+    assert {key for shape in found.shapes for key in shape.labels} == {"arch", "zone"}
+    assert {key for own in found.by_node.values() for key in own.labels} == {"cabinet", "queue"}
+
+
+def test_labels_stay_in_shapes_when_nodes_differ_otherwise() -> None:
+    features = {f"feature{number}": "true" for number in range(90)}
+    nodes = [
+        node(f"n{number}", allocatable={"cpu": f"{number % 100}"}, labels=features if number % 2 else {"gpu": "a"})
+        for number in range(1000)
+    ]
+    found = node_shapes(nodes)
+    assert len(found.shapes) == 100
+    assert all(own.labels == {} for own in found.by_node.values())
 
 
 @pytest.mark.parametrize(
