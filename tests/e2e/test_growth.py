@@ -32,6 +32,12 @@ HISTORY = frozenset(
         # Of a trial that has reported, some time after it has.
         "metric_groups",
         "metric_summaries",
+        # Values of runs in the order of indexes.
+        "run_numbers",
+        "run_texts",
+        "loose_runs",
+        "experiment_numbers",
+        "best_runs",
         "checkpoints",
         # Until their retention is over.
         "task_logs",
