@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec import Struct
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from services.scheduler.plan.decisions import Plan
-from services.scheduler.plan.snapshot import PendingAllocation
+from services.scheduler.plan.snapshot import PendingAllocation, Placement
 
 _WRITE: Final = PreparedStatement("""
     INSERT INTO queue_states (pool, allocation_id, blocked_at, overtaken, nominated)
@@ -35,23 +35,20 @@ _FORGET: Final = PreparedStatement("""
 class QueueState(Struct, frozen=True, kw_only=True):
     blocked_at: datetime | None = None
     overtaken: int = 0
-    nominated: tuple[dict[str, Any], ...] = ()
-
-
-_NOTHING: Final = QueueState()
+    nominated: tuple[Placement, ...] = ()
 
 
 def states_after(plan: Plan, pending: Iterable[PendingAllocation]) -> dict[str, QueueState]:
     """The states that ``plan`` changes, by allocation."""
-    before = {request.allocation: _state_of(request) for request in pending}
+    concerned = {head.allocation for head in plan.blocked} | {one.allocation for one in plan.nominated}
+    before = {request.allocation: _state_of(request) for request in pending if request.allocation in concerned}
     after = dict(before)
     for head in plan.blocked:
         after[head.allocation] = msgspec.structs.replace(
             after[head.allocation], blocked_at=head.since, overtaken=head.overtaken
         )
     for one in plan.nominated:
-        places = tuple({"node": place.node, "slots": place.slots} for place in one.placements)
-        after[one.allocation] = msgspec.structs.replace(after[one.allocation], nominated=places)
+        after[one.allocation] = msgspec.structs.replace(after[one.allocation], nominated=one.placements)
     return {allocation: state for allocation, state in after.items() if state != before[allocation]}
 
 
@@ -62,13 +59,9 @@ async def write_states(
     if states:
         rows = [{"allocation_id": name, **msgspec.structs.asdict(state)} for name, state in states.items()]
         await _WRITE.rows(connection, pool=pool, states=msgspec.json.encode(rows).decode())
-    if states or any(_state_of(request) != _NOTHING for request in pending):
+    if states or any(request.blocked_at is not None or request.nominated for request in pending):
         await _FORGET.rows(connection, pool=pool)
 
 
 def _state_of(request: PendingAllocation) -> QueueState:
-    return QueueState(
-        blocked_at=request.blocked_at,
-        overtaken=request.overtaken,
-        nominated=tuple({"node": place.node, "slots": place.slots} for place in request.nominated),
-    )
+    return QueueState(blocked_at=request.blocked_at, overtaken=request.overtaken, nominated=request.nominated)
