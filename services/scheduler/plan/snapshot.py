@@ -95,7 +95,7 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def slots(self) -> int:
-        return sum(self.pods)
+        return self.pods[0] * len(self.pods)
 
 
 class PoolPolicy(Struct, frozen=True, kw_only=True):

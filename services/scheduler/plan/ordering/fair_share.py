@@ -60,6 +60,7 @@ class ShareTree:
         self._weights = weights
         self._units_of = units_of
         self.root = _Share(1.0)
+        self._paths: dict[str, list[_Share]] = {}
 
     def add(self, owner: str, slots: int) -> None:
         """``owner`` holds, or is about to hold, an allocation of so many slots."""
@@ -71,6 +72,12 @@ class ShareTree:
 
     def path(self, owner: str) -> list[_Share]:
         """The shares from below the root to that of ``owner``."""
+        found = self._paths.get(owner)
+        if found is None:
+            found = self._paths[owner] = self._make(owner)
+        return found
+
+    def _make(self, owner: str) -> list[_Share]:
         here, found, name = self.root, [], ""
         for part in owner.split("/"):
             name = f"{name}/{part}" if name else part

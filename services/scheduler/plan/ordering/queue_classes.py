@@ -15,6 +15,8 @@ class QueueClass:
     def __init__(self, requests: list[tuple[Rank, PendingAllocation]]) -> None:
         self._requests = requests
         self._next = 0
+        self.rank, self.first = requests[0]
+        """The first that is left; the last one when none is."""
 
     def __len__(self) -> int:
         """Those that are left."""
@@ -23,18 +25,11 @@ class QueueClass:
     def __lt__(self, other: QueueClass) -> bool:
         return self.rank < other.rank
 
-    @property
-    def rank(self) -> Rank:
-        """Of the first that is left."""
-        return self._requests[self._next][0]
-
-    @property
-    def first(self) -> PendingAllocation:
-        return self._requests[self._next][1]
-
     def advance(self) -> None:
         """The first has started, or waits for something of its own."""
         self._next += 1
+        if self._next < len(self._requests):
+            self.rank, self.first = self._requests[self._next]
 
     def rest(self) -> Iterator[PendingAllocation]:
         """Those that are left."""
