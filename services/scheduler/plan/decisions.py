@@ -35,6 +35,13 @@ class Nominate(Struct, frozen=True, gc=False):
 class Wait(Struct, frozen=True, gc=False):
     allocation: str
     reason: WaitReason
+    detail: str = ""
+    """What is missing, with its numbers, where that is known."""
+
+    @property
+    def sentence(self) -> str:
+        """What people read."""
+        return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
 
 
 class Blocked(Struct, frozen=True, gc=False):

@@ -164,7 +164,7 @@ class PoolQueue:
         )
         rows = await self._carry_out(connection, chosen, ports, made.preempted, loaded)
         waits = [*made.waits, *portless]
-        await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.reason])
+        await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.sentence])
         if loaded.snapshot.nodes is not None:
             pending = loaded.snapshot.pending
             await write_states(connection, name, states_after(made, pending), pending)
@@ -246,10 +246,10 @@ def _traced(row: AllocationRow, parent: TraceContext | None) -> str | None:
 
 async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
     """Write down why they wait. Rows that somebody holds are left to the next plan."""
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    by_sentence: defaultdict[str, list[str]] = defaultdict(list)
     for wait in waits:
-        by_reason[wait.reason].append(wait.allocation)
-    for reason, ids in by_reason.items():
+        by_sentence[wait.sentence].append(wait.allocation)
+    for sentence, ids in by_sentence.items():
         free = (
             select(allocations.c.allocation_id)
             .where(any_of(allocations.c.allocation_id, ids), allocations.c.assigned_at.is_(None))
@@ -257,5 +257,5 @@ async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
             .with_for_update(key_share=True, skip_locked=True)
         )
         await connection.execute(
-            update(allocations).where(allocations.c.allocation_id.in_(free)).values(wait_reason=reason)
+            update(allocations).where(allocations.c.allocation_id.in_(free)).values(wait_reason=sentence)
         )
