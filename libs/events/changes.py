@@ -44,18 +44,31 @@ class AllocationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag
     """Subject ``resolute.v1.allocation.<id>.<what>``. ``signal`` asks whoever waits on it to look at its row.
 
     ``preemption_requested`` and ``kill_requested`` ask the scheduler to: somebody else wants the allocation to leave,
-    or its user to end it.
+    or its user to end it. ``waits`` says why it has no slots yet, when that has changed, once a minute at most.
     """
 
     allocation_id: str
     task_id: str
     what: Literal[
-        "requested", "state", "ready", "preemption_requested", "kill_requested", "signal", "gathered", "proxy", "ended"
+        "requested",
+        "state",
+        "ready",
+        "preemption_requested",
+        "kill_requested",
+        "signal",
+        "gathered",
+        "proxy",
+        "waits",
+        "ended",
     ]
     state: str = ""
     pool: str = ""
     exit_reason: str = ""
     exit_code: int | None = None
+    reason_code: str = ""
+    """Of ``waits``: why, for programs, as in labels of ``resolute_scheduler_queued``."""
+    reason: str = ""
+    """The same for people."""
 
 
 class TaskChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="task.changed"):

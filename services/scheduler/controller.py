@@ -35,6 +35,7 @@ from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.pool_queue import PoolQueue
+from services.scheduler.queue.wait_lines import WaitLines
 from services.scheduler.row_counts import RowCounts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.tasks.ending import TaskEnding, owner_of
@@ -122,6 +123,7 @@ class SchedulerController:
         self._bus_webhooks = BusWebhooks(db=db, bus=bus, settings=settings.webhooks, news=self._webhook_sender.look_now)
         self._usage_days = UsageDays(db=db, clock=clock)
         self._row_counts = RowCounts(db=db)
+        self._wait_lines = WaitLines(db=db, clock=clock)
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -153,6 +155,7 @@ class SchedulerController:
                 housekeeping=self._housekeeping.run(),
                 usage_days=self._usage_days.run(),
                 row_counts=self._row_counts.run(),
+                wait_lines=self._wait_lines.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
                 absent_polls=self._absent_polls.run(),

@@ -153,6 +153,24 @@ queue_states = Table(
     document("nominated", default="[]"),
 )
 
+# Why allocations wait (services/scheduler/queue/wait_notes.py); gone when they do not. Only the scheduler writes it. It
+# refers to nothing, so that making it locks nothing.
+wait_notes = Table(
+    "wait_notes",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("allocation_id", Text, primary_key=True),
+    # Of the reason: a name that programs compare, and the text that its sentence in wait_reason begins with. Where the
+    # sentence begins with something else, a scheduler of the release before has written it, and the code is not its.
+    Column("code", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    # Since when that is the reason.
+    moment("since", nullable=False),
+    # The sentence that the log of its task had last, and when.
+    Column("told", Text, nullable=False, server_default=""),
+    moment("told_at"),
+)
+
 # What each allocation has used, for reports: it stays when its task, its experiment or its workspace is moved or gone,
 # and so refers to none of them. A trigger on allocations writes it, so that nobody can forget to.
 allocation_usage = Table(

@@ -20,6 +20,11 @@ class WaitReason(StrEnum):
     NO_PORTS = "waiting for ports to become free: running trials hold them all"
     WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
 
+    @property
+    def code(self) -> str:
+        """A stable name for programs; labels of metrics have it, too."""
+        return self.name.lower()
+
 
 BLOCKS_LOWER_PRIORITIES = frozenset(
     {

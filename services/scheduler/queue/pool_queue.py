@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 from msgspec import Struct
-from sqlalchemy import select, update
 
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
-from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.prepared.statements import PreparedStatement
-from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState
@@ -32,12 +29,13 @@ from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.plan.decisions import Preempt, Start, Wait
+from services.scheduler.plan.decisions import Preempt, Start
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.queue.queue_states import states_after, write_states
+from services.scheduler.queue.wait_notes import note_waits
 from services.scheduler.settings import QueueSettings
 from services.scheduler.transactions.allocation_messages import changed
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -143,7 +141,7 @@ class PoolQueue:
 
     def _show_waiting(self, waiting: Mapping[WaitReason, int]) -> None:
         for reason in WaitReason:
-            QUEUED.labels(self._pool.pool_name, reason.name.lower()).set(waiting.get(reason, 0))
+            QUEUED.labels(self._pool.pool_name, reason.code).set(waiting.get(reason, 0))
 
     async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
@@ -164,7 +162,8 @@ class PoolQueue:
         )
         rows = await self._carry_out(connection, chosen, ports, made.preempted, loaded)
         waits = [*made.waits, *portless]
-        await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.sentence])
+        changed_waits = [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.sentence]
+        await note_waits(connection, changed_waits, now=loaded.snapshot.now)
         if loaded.snapshot.nodes is not None:
             pending = loaded.snapshot.pending
             await write_states(connection, name, states_after(made, pending), pending)
@@ -242,20 +241,3 @@ def _traced(row: AllocationRow, parent: TraceContext | None) -> str | None:
     }
     queued = record("allocation.queued", parent=parent, began_at=row.requested_at, attributes=attributes)
     return (queued or parent).traceparent
-
-
-async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
-    """Write down why they wait. Rows that somebody holds are left to the next plan."""
-    by_sentence: defaultdict[str, list[str]] = defaultdict(list)
-    for wait in waits:
-        by_sentence[wait.sentence].append(wait.allocation)
-    for sentence, ids in by_sentence.items():
-        free = (
-            select(allocations.c.allocation_id)
-            .where(any_of(allocations.c.allocation_id, ids), allocations.c.assigned_at.is_(None))
-            .order_by(allocations.c.allocation_id)
-            .with_for_update(key_share=True, skip_locked=True)
-        )
-        await connection.execute(
-            update(allocations).where(allocations.c.allocation_id.in_(free)).values(wait_reason=sentence)
-        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.tasks import allocations, tasks, wait_notes
 from libs.db.tables.users import users
 from libs.states.allocation import AllocationState
 from services.api.access.rights.rights import UserRights
@@ -29,6 +29,11 @@ async def find_waiting(
 
 
 def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
+    noted = and_(
+        wait_notes.c.task_id == allocations.c.task_id,
+        wait_notes.c.allocation_id == allocations.c.allocation_id,
+        func.starts_with(allocations.c.wait_reason, wait_notes.c.reason),
+    )
     query = (
         select(
             allocations.c.allocation_id,
@@ -39,10 +44,13 @@ def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
             allocations.c.slots,
             allocations.c.requested_at,
             allocations.c.wait_reason,
+            func.coalesce(wait_notes.c.code, "").label("code"),
+            wait_notes.c.since,
             users.c.username,
         )
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
         .join(users, users.c.id == tasks.c.owner_id)
+        .outerjoin(wait_notes, noted)
         .where(allocations.c.released_at.is_(None), allocations.c.state == AllocationState.PENDING)
     )
     if wanted.resource_pool:

@@ -26,6 +26,8 @@ async def get_waiting(call: Call[App, GetWaitingQuery, None]) -> GetWaitingRespo
             slots=row["slots"],
             requested_at=timestamp(row["requested_at"]),
             reason=row["wait_reason"],
+            reason_code=row["code"],
+            since=timestamp(row["since"]),
         )
         for row in rows
     ]

@@ -25,6 +25,10 @@ class WaitingAllocation(Message):
     requested_at: str | None = None
     reason: str = ""
     """In words; empty until the queue has been planned for the first time."""
+    reason_code: str = ""
+    """The same for programs, which may rely on it to stay."""
+    since: str | None = None
+    """Since when it waits for this reason, whatever its numbers are."""
 
 
 class GetWaitingResponse(Message, kw_only=True):

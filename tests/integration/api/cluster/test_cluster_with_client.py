@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import UTC, datetime
+from functools import partial
 
 import httpx
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, insert, select, update
 
 from libs.db.engine import Connection
-from libs.db.tables.tasks import allocations
+from libs.db.tables.tasks import allocations, wait_notes
 from libs.events.observations import ObservedPod
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
@@ -183,5 +185,20 @@ def test_what_waits_says_why(world: World, admin: httpx.Client, running: dict[st
     assert running["job"] not in {each["jobId"] for each in found["waiting"]}, "that one runs"
     (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
     assert (mine["name"], mine["reason"]) == ("Trial 2 (Experiment 2)", "waiting for slots")
+    assert (mine["reasonCode"], mine["since"]) == ("", None), "nobody has noted a code"
+    world.in_database(partial(_note_code, allocation=mine["allocationId"], reason="waiting for slots"))
+    (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
+    assert (mine["reasonCode"], mine["since"]) == ("no_room", "2030-01-01T00:00:00Z")
+    world.in_database(partial(_note_code, allocation=mine["allocationId"], reason="another reason"))
+    (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
+    assert (mine["reasonCode"], mine["since"]) == ("", None), "the code is that of another reason"
     assert user.get("/api/v1/resolute/waiting", params={"resourcePool": "none"}).json()["waiting"] == []
     assert user.get("/api/v1/resolute/waiting", params={"limit": -9}).status_code == 400
+
+
+async def _note_code(connection: Connection, *, allocation: str, reason: str) -> None:
+    noted = {"code": "no_room", "reason": reason, "since": datetime(2030, 1, 1, tzinfo=UTC)}
+    where = wait_notes.c.allocation_id == allocation
+    await connection.execute(delete(wait_notes).where(where))
+    task = select(allocations.c.task_id).where(allocations.c.allocation_id == allocation).scalar_subquery()
+    await connection.execute(insert(wait_notes).values(task_id=task, allocation_id=allocation, **noted))
