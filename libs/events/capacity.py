@@ -62,6 +62,9 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     launcher_requests: dict[str, int] = {}
     """What the launcher's own containers request in each pod, beside what the task does."""
     seen_at: str = ""
+    revision: int = 0
+    """Larger than that of every observation by the same launcher that it is at least as new as, and smaller than those
+    of later ones; 0 of releases that do not count."""
 
     @property
     def slots(self) -> int:

@@ -69,3 +69,5 @@ class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", ta
     message: str = ""
     """Words for the whole; of a LAUNCH_ERROR, what whoever refused to make it has said."""
     quota_blocked: bool = False
+    closed_nodes: tuple[str, ...] = ()
+    """Nodes of its pods that take no new ones, as a capacity of a larger revision will say."""

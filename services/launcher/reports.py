@@ -140,16 +140,22 @@ class Reports:
 
     async def publish_capacity(self) -> None:
         """Run until cancelled."""
+        capacity = await self._look_at_capacity()
         while True:
-            self._capacity_due.clear()
-            capacity = await self._capacity()
             try:
                 await self._put(capacity)
             except Unavailable as error:
                 log.warning("capacity.not_published", error=str(error))
                 await asyncio.sleep(self._settings.retry_s)
+                capacity = await self._look_at_capacity()
                 continue
-            await self._until_capacity_is_another()
+            capacity = await self._next_capacity()
+
+    async def _look_at_capacity(self) -> PoolCapacity:
+        self._capacity_due.clear()
+        capacity = await self._capacity()
+        # Nothing can be observed between the look and the number: the look ends without giving way to others.
+        return msgspec.structs.replace(capacity, revision=self._next_revision())
 
     async def _put(self, capacity: PoolCapacity) -> None:
         """Report a capacity, as much of it as the bus takes. Raises Unavailable."""
@@ -173,15 +179,17 @@ class Reports:
         else:
             log.error("capacity.too_large", size=message.size, sent=message.extent)
 
-    async def _until_capacity_is_another(self) -> None:
-        """Until there is something to report, or nothing was reported for so long that readers might wonder."""
+    async def _next_capacity(self) -> PoolCapacity:
+        """The next that is to be reported: another one, or the same when nothing was reported for so long that readers
+        might wonder."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.capacity_interval_s
         while await wait_until_set(self._capacity_due, timeout_s=deadline - loop.time()):
-            self._capacity_due.clear()
+            capacity = await self._look_at_capacity()
             said = self._capacity_said
-            if said is None or msgspec.structs.replace(await self._capacity(), seen_at=said.seen_at) != said:
-                return
+            if said is None or not _say_the_same(capacity, said):
+                return capacity
+        return await self._look_at_capacity()
 
     def _repeat(self, said: AllocationObserved) -> None:
         self._said[said.allocation] = msgspec.structs.replace(said, revision=self._next_revision())
@@ -209,3 +217,7 @@ class Reports:
         now_ns = int(self._clock.now().timestamp() * 1_000_000) * 1000
         self._last_revision = max(self._last_revision + 1, now_ns)
         return self._last_revision
+
+
+def _say_the_same(one: PoolCapacity, other: PoolCapacity) -> bool:
+    return msgspec.structs.replace(one, seen_at=other.seen_at, revision=other.revision) == other

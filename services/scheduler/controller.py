@@ -18,6 +18,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.errors import Unavailable
 from libs.events import subjects
+from libs.events.capacity import PoolCapacity
 from libs.events.reconcile_requests import ReconcileRequest
 from libs.ids import task_of_allocation
 from libs.run_until_first_exits import run_until_first_exits
@@ -34,6 +35,7 @@ from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
+from services.scheduler.queue.closed_nodes import ClosedNodes
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.queue.wait_lines import WaitLines
 from services.scheduler.row_counts import RowCounts
@@ -80,11 +82,13 @@ class SchedulerController:
             log_wait=log_wait,
         )
         self._experiment_deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
+        self._closed_nodes = ClosedNodes()
         self._allocations = AllocationReconciler(
             db=db,
             clock=clock,
             ended=self._allocation_ended,
             plan_binds=not cluster.resource_manager.binds_by_itself,
+            observing=self._closed_nodes.note,
         )
         self._tasks = TaskEnding(db=db, clock=clock)
         self._idle_tasks = IdleEnding(
@@ -130,7 +134,7 @@ class SchedulerController:
                 clock=clock,
                 cluster=cluster,
                 pool=pool,
-                capacity=self._capacity.of,
+                capacity=self._capacity_now,
                 ended=self._allocation_ended,
                 settings=settings.queue,
             )
@@ -210,6 +214,10 @@ class SchedulerController:
         """Have done what is asked of it and then, in case that has ended it, have its task react."""
         await self._work_queue.enqueue_and_wait(Request("termination", allocation))
         await self._work_queue.enqueue_and_wait(Request("allocation", allocation))
+
+    def _capacity_now(self, pool: str) -> PoolCapacity | None:
+        capacity = self._capacity.of(pool)
+        return None if capacity is None else self._closed_nodes.without_closed(capacity)
 
     def _plan(self, pool: str) -> None:
         """Have the queue of ``pool`` planned, or all of them when it is not named."""

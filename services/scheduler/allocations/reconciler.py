@@ -45,16 +45,24 @@ _ON_DISABLED: Final = text("""
 
 class AllocationReconciler:
     def __init__(
-        self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None], plan_binds: bool = True
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        ended: Callable[[AllocationRow], None],
+        plan_binds: bool = True,
+        observing: Callable[[AllocationObserved], None] = lambda _seen: None,
     ) -> None:
         """
         ended       called after the commit that ended an allocation, to save a way over the bus
         plan_binds  pods go where the planner saw room for them
+        observing   called with each observation before it is applied
         """
         self._db = db
         self._clock = clock
         self._ended = ended
         self._plan_binds = plan_binds
+        self._observing = observing
 
     async def on_observation(self, message: Message) -> None:
         """Handler of the durable consumer of observations."""
@@ -72,6 +80,7 @@ class AllocationReconciler:
 
     async def observe(self, seen: AllocationObserved) -> None:
         """Apply an observation; old ones, and those of allocations nobody knows, change nothing."""
+        self._observing(seen)
         await self._change(
             seen.allocation, lambda row, out: observe(row, seen, now=self._clock.now(), out=out), pool=seen.pool
         )

@@ -58,7 +58,8 @@ class Reporting:
     async def until_said(self, expected: PoolCapacity) -> None:
         async def is_said() -> bool:
             entry = await self._bus.bucket(CAPACITY_BUCKET).get(capacity_key(POOL))
-            return entry is not None and msgspec.json.decode(entry.value, type=PoolCapacity) == expected
+            said = msgspec.json.decode(entry.value, type=PoolCapacity) if entry is not None else None
+            return said is not None and said.revision > 0 and msgspec.structs.replace(said, revision=0) == expected
 
         await eventually(is_said)
 

@@ -22,6 +22,7 @@ from services.launcher.backends.kubernetes.allocations.state.observation import 
 from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity.slots import takes_pods
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
@@ -138,7 +139,14 @@ class KubernetesBackend:
             or (tracked.intent.is_abandoned and tracked.observed.job is None)
         ):
             return None  # what was told of it before is all that is known
-        return observation(tracked)
+        return observation(tracked, takes_pods=self._takes_pods)
+
+    def _takes_pods(self, name: str) -> bool:
+        nodes = self._tracker.nodes
+        if nodes is None:
+            return True  # nobody can know
+        node = nodes.get(name)
+        return node is not None and takes_pods(node, self._cluster_id)
 
     async def capacity(self) -> PoolCapacity:
         return await self._capacity_tracker.capacity()

@@ -179,10 +179,15 @@ def _node(
         registered_at=node.metadata.creation_timestamp,
         slot_type=kind.type,
         devices=_devices([*held, *held_by_others], slots),
-        enabled=_is_ready(node) and not node.spec.unschedulable and state is None,
+        enabled=takes_pods(node, cluster_id),
         draining=state == "no-schedule",
         aux_containers=tuple(sorted({pod.allocation for pod in ours if not pod.slots})),
     )
+
+
+def takes_pods(node: Node, cluster_id: str) -> bool:
+    """Whether it is in service: ready, not cordoned, and not disabled by an administrator of this installation."""
+    return _is_ready(node) and not node.spec.unschedulable and node_label(cluster_id) not in node.metadata.labels
 
 
 def _held_by_ours(ours: Sequence[OurPod]) -> list[_Holder]:

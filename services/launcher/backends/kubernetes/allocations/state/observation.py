@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -26,22 +27,29 @@ MAX_SAVED_PODS: Final = 20
 """Failed pods whose ends are written down; one explains all."""
 
 
-def observation(tracked: TrackedAllocation) -> AllocationObserved:
-    """The observation, with revision 0."""
+def observation(
+    tracked: TrackedAllocation, *, takes_pods: Callable[[str], bool] = lambda _node: True
+) -> AllocationObserved:
+    """The observation, with revision 0.
+
+    takes_pods  whether a node is in service
+    """
     is_gone = tracked.status.existence is Existence.ENDED
     failure, message = _failure(tracked, is_gone=is_gone)
     stop = tracked.intent.stop
+    pods = () if tracked.intent.refusal is not None else _pods(tracked, is_gone=is_gone)
     return AllocationObserved(
         allocation=tracked.allocation,
         pool=tracked.pool,
         revision=0,
-        pods=() if tracked.intent.refusal is not None else _pods(tracked, is_gone=is_gone),
+        pods=pods,
         num_pods=tracked.observed.num_pods,
         gone=is_gone,
         stopped=is_gone and stop is not None and stop.ordered and stop.was_whole,
         failure=failure,
         message=message,
         quota_blocked=tracked.observed.quota_blocked,
+        closed_nodes=tuple(sorted(node for node in {pod.node for pod in pods if pod.node} if not takes_pods(node))),
     )
 
 

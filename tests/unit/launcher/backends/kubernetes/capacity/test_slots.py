@@ -17,8 +17,10 @@ from services.launcher.backends.kubernetes.capacity.slots import (
     foreign_pod,
     node_capacities,
     quota_slots,
+    takes_pods,
 )
 from services.launcher.backends.kubernetes.client.objects import Node
+from services.launcher.backends.kubernetes.manifests.names import node_label
 from tests.unit.launcher.backends.kubernetes.builders import node, quota, slim_pod, with_pod
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
@@ -289,3 +291,10 @@ def test_a_quota_counts_for_others_too() -> None:
     assert quota_slots(quotas, ours=ours, kind=CUDA) == 5
     assert quota_slots(quotas[2:], ours=ours, kind=CUDA) is None
     assert quota_slots([quota({"cpu": "9"}, {"cpu": "500m"})], ours=[], kind=CPU) == 3
+
+
+def test_a_node_takes_pods_when_it_is_ready_and_neither_cordoned_nor_disabled() -> None:
+    assert takes_pods(node("n1"), "c")
+    assert takes_pods(node("n1", labels={node_label("other"): "no-execute"}), "c")
+    for closed in (node("n1", ready="False"), node("n1", unschedulable=True), node("n1", labels={node_label("c"): ""})):
+        assert not takes_pods(closed, "c")

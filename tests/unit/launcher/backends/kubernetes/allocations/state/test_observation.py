@@ -11,6 +11,7 @@ from msgspec import Struct
 from libs.events.failures import FailureType, failure_of
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
+from services.launcher.backends.kubernetes.allocations.state.observation import observation as observed
 from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
 from services.launcher.backends.kubernetes.allocations.state.pods import Cause
 from services.launcher.backends.kubernetes.allocations.state.status import NextAction
@@ -444,3 +445,10 @@ def test_when_everything_is_gone_it_is_over(steps: list[tuple[str, str]]) -> Non
     seen = observation(found, view())
     assert seen.gone
     assert all(each.state == "TERMINATED" for each in seen.pods)
+
+
+def test_an_observation_names_the_nodes_of_its_pods_that_take_no_new_ones() -> None:
+    found = run(running("a", node="n1"), exited(0, "b", node="n2"), running("c", node="n3"), num_pods=3)
+    seen = observed(found, takes_pods=lambda name: name == "n1")
+    assert seen.closed_nodes == ("n2", "n3")
+    assert observation(found, view()).closed_nodes == ()
