@@ -33,6 +33,7 @@ from services.scheduler.deletion.trials import TrialDeletion
 from services.scheduler.deletion.workspaces import WorkspaceDeletion
 from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
+from services.scheduler.forecast.forecaster import Forecaster
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.closed_nodes import ClosedNodes
@@ -128,6 +129,9 @@ class SchedulerController:
         self._usage_days = UsageDays(db=db, clock=clock)
         self._row_counts = RowCounts(db=db)
         self._wait_lines = WaitLines(db=db, clock=clock)
+        self._forecaster = Forecaster(
+            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast
+        )
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -160,6 +164,7 @@ class SchedulerController:
                 usage_days=self._usage_days.run(),
                 row_counts=self._row_counts.run(),
                 wait_lines=self._wait_lines.run(),
+                forecast=self._forecaster.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
                 absent_polls=self._absent_polls.run(),

@@ -18,6 +18,16 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Longest time between two plans of a pool, when nobody says that anything has changed."""
 
 
+class ForecastSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    every_s: Annotated[float, Meta(gt=0)] = 30.0
+    """How often the starts of what waits are estimated. That takes a twentieth of the time at most: where queues are
+    long, it is done less often."""
+    most: Annotated[int, Meta(ge=1)] = 1000
+    """Requests at the head of a queue for which estimates are kept up to date."""
+    default_run_s: Annotated[float, Meta(gt=0)] = 3600.0
+    """How long a task is expected to run where nothing like it has run before, and its owner has declared nothing."""
+
+
 class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resync_s: Annotated[float, Meta(gt=0)] = 10.0
     """How often the database is searched for anything whose event was missed."""
@@ -65,6 +75,7 @@ class SchedulerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cluster_config: str | None = None
     """Path of the cluster configuration file; without one there is a single process pool named ``default``."""
     queue: QueueSettings = QueueSettings()
+    forecast: ForecastSettings = ForecastSettings()
     engine: EngineSettings = EngineSettings()
     lease: LeaseSettings = LeaseSettings()
     webhooks: WebhookSettings = WebhookSettings()

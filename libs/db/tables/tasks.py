@@ -171,6 +171,37 @@ wait_notes = Table(
     moment("told_at"),
 )
 
+# When allocations that wait are expected to start (services/scheduler/forecast); gone when they do not wait any more.
+# Only the scheduler writes these two; they refer to nothing, as wait_notes.
+start_estimates = Table(
+    "start_estimates",
+    metadata,
+    Column("allocation_id", Text, primary_key=True),
+    Column("pool", Text, nullable=False),
+    # NULL where nothing that is expected leads to its start.
+    moment("estimated_at"),
+    Column("basis", Text, nullable=False),
+    # Other jobs that are before it in the queue, and slots that these want.
+    Column("jobs_ahead", Integer, nullable=False),
+    Column("slots_ahead", Integer, nullable=False),
+    moment("made_at", nullable=False),
+    # The first instant that was estimated, and when that was.
+    moment("first_estimate"),
+    moment("first_made_at"),
+)
+
+# First estimates of allocations that have started since; the oldest are forgotten.
+estimate_errors = Table(
+    "estimate_errors",
+    metadata,
+    Column("allocation_id", Text, primary_key=True),
+    Column("pool", Text, nullable=False),
+    moment("made_at", nullable=False),
+    moment("estimated_at", nullable=False),
+    moment("started_at", nullable=False),
+)
+Index("ix_estimate_errors_started_at", estimate_errors.c.started_at)
+
 # What each allocation has used, for reports: it stays when its task, its experiment or its workspace is moved or gone,
 # and so refers to none of them. A trigger on allocations writes it, so that nobody can forget to.
 allocation_usage = Table(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Select, and_, func, select
+from sqlalchemy import Select, and_, case, func, select
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.tables.tasks import allocations, tasks, wait_notes
+from libs.db.tables.tasks import allocations, start_estimates, tasks, wait_notes
 from libs.db.tables.users import users
 from libs.states.allocation import AllocationState
 from services.api.access.rights.rights import UserRights
@@ -34,6 +34,10 @@ def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
         wait_notes.c.allocation_id == allocations.c.allocation_id,
         func.starts_with(allocations.c.wait_reason, wait_notes.c.reason),
     )
+    estimated = and_(
+        start_estimates.c.allocation_id == allocations.c.allocation_id, start_estimates.c.pool == allocations.c.pool
+    )
+    not_past = func.greatest(start_estimates.c.estimated_at, func.now())
     query = (
         select(
             allocations.c.allocation_id,
@@ -46,11 +50,18 @@ def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
             allocations.c.wait_reason,
             func.coalesce(wait_notes.c.code, "").label("code"),
             wait_notes.c.since,
+            start_estimates.c.jobs_ahead,
+            start_estimates.c.slots_ahead,
+            # Greatest leaves out what is NULL, which here means that nobody knows.
+            case((start_estimates.c.estimated_at.is_not(None), not_past)).label("estimated_at"),
+            func.coalesce(start_estimates.c.basis, "").label("basis"),
+            start_estimates.c.made_at,
             users.c.username,
         )
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
         .join(users, users.c.id == tasks.c.owner_id)
         .outerjoin(wait_notes, noted)
+        .outerjoin(start_estimates, estimated)
         .where(allocations.c.released_at.is_(None), allocations.c.state == AllocationState.PENDING)
     )
     if wanted.resource_pool:

@@ -28,6 +28,11 @@ async def get_waiting(call: Call[App, GetWaitingQuery, None]) -> GetWaitingRespo
             reason=row["wait_reason"],
             reason_code=row["code"],
             since=timestamp(row["since"]),
+            ahead=row["jobs_ahead"],
+            slots_ahead=row["slots_ahead"],
+            estimated_start=timestamp(row["estimated_at"]),
+            basis=row["basis"],
+            estimate_made_at=timestamp(row["made_at"]),
         )
         for row in rows
     ]

@@ -29,6 +29,15 @@ class WaitingAllocation(Message):
     """The same for programs, which may rely on it to stay."""
     since: str | None = None
     """Since when it waits for this reason, whatever its numbers are."""
+    ahead: int | None = None
+    """Other jobs that are before it in the queue; null, as the fields below, until it has been estimated."""
+    slots_ahead: int | None = None
+    """What these jobs want."""
+    estimated_start: str | None = None
+    """When it is expected to start if nobody new comes; never in the past, null where nothing expected leads to it."""
+    basis: str = ""
+    """What the estimate depends on, in words."""
+    estimate_made_at: str | None = None
 
 
 class GetWaitingResponse(Message, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import httpx
@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from libs.db.engine import Connection
-from libs.db.tables.tasks import allocations, wait_notes
+from libs.db.tables.tasks import allocations, start_estimates, wait_notes
 from libs.events.observations import ObservedPod
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
@@ -192,6 +192,15 @@ def test_what_waits_says_why(world: World, admin: httpx.Client, running: dict[st
     world.in_database(partial(_note_code, allocation=mine["allocationId"], reason="another reason"))
     (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
     assert (mine["reasonCode"], mine["since"]) == ("", None), "the code is that of another reason"
+    assert (mine["ahead"], mine["slotsAhead"], mine["estimatedStart"], mine["basis"]) == (None, None, None, "")
+    world.in_database(partial(_estimate, allocation=mine["allocationId"], at=datetime(2099, 1, 1, tzinfo=UTC)))
+    (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
+    assert (mine["ahead"], mine["slotsAhead"], mine["basis"]) == (3, 24, "by what its user ran before")
+    assert (mine["estimatedStart"], mine["estimateMadeAt"]) == ("2099-01-01T00:00:00Z", "2030-01-01T00:00:00Z")
+    world.in_database(partial(_estimate, allocation=mine["allocationId"], at=datetime(2020, 1, 1, tzinfo=UTC)))
+    asked_at = datetime.now(UTC)
+    (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
+    assert datetime.fromisoformat(mine["estimatedStart"]) >= asked_at - timedelta(minutes=1), "not in the past"
     assert user.get("/api/v1/resolute/waiting", params={"resourcePool": "none"}).json()["waiting"] == []
     assert user.get("/api/v1/resolute/waiting", params={"limit": -9}).status_code == 400
 
@@ -202,3 +211,12 @@ async def _note_code(connection: Connection, *, allocation: str, reason: str) ->
     await connection.execute(delete(wait_notes).where(where))
     task = select(allocations.c.task_id).where(allocations.c.allocation_id == allocation).scalar_subquery()
     await connection.execute(insert(wait_notes).values(task_id=task, allocation_id=allocation, **noted))
+
+
+async def _estimate(connection: Connection, *, allocation: str, at: datetime) -> None:
+    made_at = datetime(2030, 1, 1, tzinfo=UTC)
+    ahead = {"jobs_ahead": 3, "slots_ahead": 24, "basis": "by what its user ran before"}
+    await connection.execute(delete(start_estimates).where(start_estimates.c.allocation_id == allocation))
+    pool = select(allocations.c.pool).where(allocations.c.allocation_id == allocation).scalar_subquery()
+    values = {"allocation_id": allocation, "pool": pool, "estimated_at": at, "made_at": made_at, **ahead}
+    await connection.execute(insert(start_estimates).values(**values))

@@ -1,0 +1,175 @@
+"""Estimates when what waits will start, now and then, pool by pool, with the planner in virtual time.
+
+The replays share the processor with the plans of the queues: each of their plans is followed by a pause three times as
+long, so that a plan never waits for more than one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.engine import Database
+from libs.events.capacity import PoolCapacity
+from libs.telemetry import gauge, histogram
+from services.scheduler.forecast.estimate_rows import read_errors, settle_estimates, write_estimates
+from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
+from services.scheduler.plan.forecast.estimates import ExpectedEnd, StartEstimate, estimates_of, shortened
+from services.scheduler.plan.forecast.replay import Replay
+from services.scheduler.plan.forecast.run_times import PastRuns, RunKind, expected_end
+from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.queue.pool_rows import load_pool
+from services.scheduler.settings import ForecastSettings
+from services.scheduler.workqueue.loops import run_periodically
+
+log = structlog.get_logger()
+
+_PAUSE_PER_STEP: Final = 3.0
+_BUDGET_S: Final = 5.0
+"""Processor time of one replay; what has not started by then has no estimate."""
+_LARGEST_SHARE: Final = 0.05
+
+FORECAST_SECONDS: Final = histogram(
+    "resolute_scheduler_forecast_seconds", "Processor time to estimate the starts of a queue", "pool"
+)
+ESTIMATE_ERROR: Final = gauge(
+    "resolute_scheduler_estimate_error_seconds",
+    "Between the first estimate and the start, of the last starts of a pool; quantile is 0.5 or 0.9",
+    "pool",
+    "quantile",
+)
+
+
+class Expectations(Struct, frozen=True):
+    """What a replay is told of run times."""
+
+    lengths: Mapping[str, timedelta]
+    """Of pending allocations."""
+    ends: Mapping[str, ExpectedEnd]
+    """Of held ones."""
+
+
+class Forecaster:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        cluster: ClusterConfig,
+        capacity: Callable[[str], PoolCapacity | None],
+        settings: ForecastSettings,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+        self._capacity = capacity
+        self._settings = settings
+        self._otherwise = timedelta(seconds=settings.default_run_s)
+        self._past = PastRunsCache(otherwise=self._otherwise)
+        self._shown: set[str] = set()
+        self._estimated = {pool.pool_name for pool in cluster.resource_pools}
+        """Pools that may have rows: of those of the scheduler before nobody knows."""
+
+    async def run(self) -> None:
+        """Estimate until cancelled."""
+        await run_periodically("forecast", self._round, every_s=self._settings.every_s, wake=asyncio.Event())
+
+    async def _round(self) -> None:
+        began = time.process_time()
+        await self.estimate_all()
+        used_s = time.process_time() - began
+        await asyncio.sleep(max(used_s / _LARGEST_SHARE - self._settings.every_s, 0.0))
+
+    async def estimate_all(self) -> None:
+        """Make the estimates of all pools anew, and compare those of what has started with what happened."""
+        started_in: set[str] = set()
+        if self._estimated:
+            async with self._db.transaction() as connection:
+                started_in = await settle_estimates(connection, now=self._clock.now())
+        for pool in self._cluster.resource_pools:
+            await self._estimate(pool)
+            if pool.pool_name in started_in or pool.pool_name not in self._shown:
+                await self._show_errors(pool.pool_name)
+
+    async def _estimate(self, pool: PoolConfig) -> None:
+        capacity = self._capacity(pool.pool_name)
+        if capacity is None:
+            return
+        async with self._db.read() as connection:
+            loaded = await load_pool(
+                connection,
+                pool,
+                cluster=self._cluster,
+                capacity=capacity,
+                now=self._clock.now(),
+                limits_may_be_lowered=False,
+            )
+            snapshot = shortened(loaded.snapshot, self._settings.most)
+            ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]
+            kinds = await run_kinds(connection, ids) if snapshot.pending else {}
+            past = await self._past.get(connection, now=snapshot.now) if snapshot.pending else PastRuns()
+        expected = expectations(snapshot, kinds, past)
+        replay = await self._replay(pool.pool_name, snapshot, expected)
+        await self._write(pool.pool_name, estimates_of(snapshot, replay, expected.ends))
+
+    async def _write(self, pool: str, estimates: Collection[StartEstimate]) -> None:
+        if estimates or pool in self._estimated:
+            async with self._db.transaction() as connection:
+                await write_estimates(connection, pool, estimates, now=self._clock.now())
+        if estimates:
+            self._estimated.add(pool)
+        else:
+            self._estimated.discard(pool)
+
+    async def _replay(self, pool: str, snapshot: PoolSnapshot, expected: Expectations) -> Replay:
+        ends = {name: end.at for name, end in expected.ends.items()}
+        replay = Replay(snapshot, lengths=expected.lengths, ends=ends, otherwise=self._otherwise)
+        used_s, goes_on = 0.0, bool(snapshot.pending)
+        while goes_on and used_s < _BUDGET_S:
+            began = time.perf_counter()
+            goes_on = replay.step()
+            took_s = time.perf_counter() - began
+            used_s += took_s
+            await asyncio.sleep(took_s * _PAUSE_PER_STEP)
+        if snapshot.pending:
+            FORECAST_SECONDS.labels(pool).observe(used_s)
+        if goes_on:
+            log.info("forecast.cut_short", pool=pool, used_s=round(used_s, 1), found=len(replay.starts))
+        return replay
+
+    async def _show_errors(self, pool: str) -> None:
+        async with self._db.read() as connection:
+            errors = await read_errors(connection, pool)
+        self._shown.add(pool)
+        if errors is not None:
+            ESTIMATE_ERROR.labels(pool, "0.5").set(errors.median_s)
+            ESTIMATE_ERROR.labels(pool, "0.9").set(errors.p90_s)
+
+
+def expectations(snapshot: PoolSnapshot, kinds: Mapping[str, RunKind], past: PastRuns) -> Expectations:
+    """How long what waits will run, and when what runs will end; allocations without a kind are left out."""
+    lengths = {
+        one.allocation: past.expect(kinds[one.allocation], one.runs_for).length
+        for one in snapshot.pending
+        if one.allocation in kinds
+    }
+    ends: dict[str, ExpectedEnd] = {}
+    now = snapshot.now
+    for held in snapshot.held:
+        if (kind := kinds.get(held.allocation)) is None:
+            continue
+        run = past.expect(kind)
+        at = expected_end(held.started_at, run.length, now)
+        if held.ends_at is not None and now < held.ends_at <= at:
+            ends[held.allocation] = ExpectedEnd(held.ends_at, "declared")
+        else:
+            ends[held.allocation] = ExpectedEnd(at, run.known_from)
+    return Expectations(lengths, ends)

@@ -1,0 +1,1 @@
+"""What will happen in a queue if nobody new comes: the planner, in virtual time."""

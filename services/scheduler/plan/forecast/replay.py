@@ -1,0 +1,198 @@
+"""Plays the queue of a pool forward in virtual time, with the planner that plans it: when each request starts.
+
+Who holds slots gives them back when that is expected, who starts runs as long as is expected, who is asked to leave
+leaves and comes back to the queue, and nobody new comes. The planner sees what it would see: declared ends, never
+expected ones. Ends that lie close together, in relation to how far off they are, are one instant, the last of theirs:
+so the number of plans is bounded, and no start is expected before there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
+
+LEAVES_WITHIN: Final = timedelta(minutes=1)
+"""Expected of allocations that are asked to leave."""
+_GRAIN: Final = timedelta(seconds=15)
+_GRAIN_PER_DISTANCE: Final = 0.05
+_COMMON: Final = sorted(
+    {*HeldAllocation.__struct_fields__} & {*PendingAllocation.__struct_fields__} - {"pods", "requested_at"}
+)
+"""What an allocation keeps when it starts, and when it goes back to the queue."""
+
+
+class ExpectedStart(Struct, frozen=True, kw_only=True):
+    at: datetime
+    number: int
+    """Place in the order of the starts."""
+    freed: Mapping[str, int] = {}
+    """Slots that it gets from allocations that hold them now, by allocation."""
+    freed_by_queue: int = 0
+    """Allocations of the queue that run on its slots before it."""
+
+
+class Replay:
+    """One replay. ``step`` makes one plan, and may be called as slowly as whoever calls it likes.
+
+    snapshot  the pool as it is now
+    lengths   how long pending allocations run from their start; the rest: ``otherwise``
+    ends      when held allocations are expected to end, each later than now; the rest: ``otherwise`` from now
+    """
+
+    def __init__(
+        self,
+        snapshot: PoolSnapshot,
+        *,
+        lengths: Mapping[str, timedelta],
+        ends: Mapping[str, datetime],
+        otherwise: timedelta,
+    ) -> None:
+        self._snapshot = snapshot
+        self._began_at = self.now = snapshot.now
+        self._lengths = lengths
+        self._otherwise = otherwise
+        self._pending = {one.allocation: one for one in snapshot.pending}
+        self._held = {one.allocation: one for one in snapshot.held}
+        self._now_held = frozenset(self._held)
+        self._end_at = {one.allocation: self._end_of(one, ends) for one in snapshot.held}
+        self._ends = [(at, allocation) for allocation, at in self._end_at.items()]
+        heapify(self._ends)
+        self._left: dict[str, timedelta] = {}
+        """Of those that were asked to leave in the replay: how long they run when they come back."""
+        self._freed: dict[str, list[tuple[str, int]]] = {}
+        """Of each node: who has given back how many slots."""
+        self._places: dict[str, tuple[tuple[str, int], ...]] = {}
+        self._wake_at: datetime | None = None
+        self.starts: dict[str, ExpectedStart] = {}
+        """Found so far, of allocations that are pending now."""
+        self.first: Plan | None = None
+        """The plan that would be made now."""
+
+    def _end_of(self, held: HeldAllocation, ends: Mapping[str, datetime]) -> datetime:
+        if held.leaving:
+            return self._began_at + LEAVES_WITHIN
+        return ends.get(held.allocation, self._began_at + self._otherwise)
+
+    def step(self) -> bool:
+        """Plan once, and go on to the next instant; False when nothing more will start."""
+        made = plan(
+            msgspec.structs.replace(
+                self._snapshot,
+                held=tuple(self._held.values()),
+                pending=tuple(self._pending.values()),
+                now=self.now,
+            )
+        )
+        self.first = self.first or made
+        self._start(made)
+        self._remember(made)
+        return bool(self._pending) and self._go_on()
+
+    def _start(self, made: Plan) -> None:
+        for start in made.starts:
+            request = self._pending.pop(start.allocation)
+            pods = tuple((place.node, place.slots) for place in start.placements)
+            self._held[start.allocation] = HeldAllocation(
+                **_common(request),
+                pods=pods,
+                requested_at=request.requested_at,
+                started_at=self.now,
+                ends_at=None if request.runs_for is None else self.now + request.runs_for,
+            )
+            length = self._left.pop(start.allocation, None) or self._lengths.get(start.allocation, self._otherwise)
+            self._end_at[start.allocation] = self.now + length
+            heappush(self._ends, (self.now + length, start.allocation))
+            if start.allocation not in self.starts and start.allocation not in self._now_held:
+                freed, by_queue = self._who_gave(pods)
+                self.starts[start.allocation] = ExpectedStart(
+                    at=self.now, number=len(self.starts), freed=freed, freed_by_queue=by_queue
+                )
+
+    def _who_gave(self, pods: tuple[tuple[str, int], ...]) -> tuple[dict[str, int], int]:
+        """Whose slots these are: those that were given back last on each node."""
+        freed: dict[str, int] = {}
+        by_queue: set[str] = set()
+        for node, slots in pods:
+            left = slots or 1
+            given = self._freed.get(node, [])
+            while left > 0 and given:
+                allocation, units = given.pop()
+                used = min(units, left)
+                left -= used
+                if units > used:
+                    given.append((allocation, units - used))
+                if allocation in self._now_held:
+                    freed[allocation] = freed.get(allocation, 0) + used
+                else:
+                    by_queue.add(allocation)
+        return freed, len(by_queue)
+
+    def _remember(self, made: Plan) -> None:
+        """What the scheduler keeps of a plan for the plans after it."""
+        for gone in made.preempted:
+            held = self._held[gone.allocation]
+            self._held[gone.allocation] = msgspec.structs.replace(held, leaving=True)
+            self._left[gone.allocation] = max(self._end_at[gone.allocation] - self.now, LEAVES_WITHIN)
+            self._end_at[gone.allocation] = self.now + LEAVES_WITHIN
+            heappush(self._ends, (self.now + LEAVES_WITHIN, gone.allocation))
+        for head in made.blocked:
+            if (request := self._pending.get(head.allocation)) is not None:
+                self._pending[head.allocation] = msgspec.structs.replace(
+                    request, blocked_at=head.since, overtaken=head.overtaken
+                )
+        for one in made.nominated:
+            if (request := self._pending.get(one.allocation)) is not None:
+                self._pending[one.allocation] = msgspec.structs.replace(request, nominated=one.placements)
+        policy = self._snapshot.policy
+        turns = (
+            head.since + after
+            for head in made.blocked
+            for after in (policy.hold_limit, policy.max_overtaken_for)
+            if head.since + after > self.now
+        )
+        self._wake_at = min(turns, default=None)
+
+    def _go_on(self) -> bool:
+        """To the next instant at which a plan may differ; False when there is none."""
+        while self._ends and self._is_stale(*self._ends[0]):
+            heappop(self._ends)
+        if not self._ends:
+            return False
+        first = self._ends[0][0]
+        if self._wake_at is not None and self._wake_at < first:
+            self.now = self._wake_at
+            return True
+        until = first + max(_GRAIN, (first - self._began_at) * _GRAIN_PER_DISTANCE)
+        while self._ends and self._ends[0][0] <= until:
+            at, allocation = heappop(self._ends)
+            self._end(at, allocation)
+        return True
+
+    def _is_stale(self, at: datetime, allocation: str) -> bool:
+        """Whether it has left, or leaves, at another time."""
+        return allocation not in self._held or self._end_at[allocation] != at
+
+    def _end(self, at: datetime, allocation: str) -> None:
+        if self._is_stale(at, allocation):
+            return
+        held = self._held.pop(allocation)
+        self.now = max(self.now, at)
+        for node, slots in held.pods:
+            self._freed.setdefault(node, []).append((allocation, slots or 1))
+        if allocation in self._left:
+            self._pending[allocation] = PendingAllocation(
+                **_common(held), pods=tuple(slots for _, slots in held.pods), requested_at=self.now
+            )
+
+
+def _common(one: HeldAllocation | PendingAllocation) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in _COMMON}

@@ -1,0 +1,148 @@
+"""When requests are expected to start, and by what: the planner in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.scheduler.plan.forecast.estimates import ExpectedEnd, StartEstimate, estimates_of, shortened
+from services.scheduler.plan.forecast.replay import Replay
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.snapshot import PoolPolicy, PoolSnapshot
+from tests.scenarios.queue.notation import NOW, Case, snapshot
+
+HOUR = timedelta(hours=1)
+PREEMPTS = PoolPolicy(preemption=True)
+SHARES = PoolPolicy(queue="fair_share")
+
+
+class Row(NamedTuple):
+    name: str
+    cluster: Mapping[str, int]
+    requests: str
+    starts: str
+    """Minutes from now, as in ``a=0 b=60``; ``-`` where none is expected. Each runs for an hour."""
+    ends: str = ""
+    """Of what is held: minutes from now, an hour if it is not named."""
+    policy: PoolPolicy = PoolPolicy()
+    basis: Mapping[str, str] = {}
+
+
+ROWS = [
+    Row("what has room starts now", {"n": 8}, "a 8", "a=0", basis={"a": "there is room for it"}),
+    Row(
+        "a request starts when its holders have ended",
+        {"n": 8},
+        "r 4@n; s 4@n; a 8",
+        "a=90",
+        ends="r=30 s=90",
+        basis={
+            "a": "it gets 8 slots from 2 tasks that run now, the last of which is expected to end at"
+            " 2030-01-02T01:30:00Z by what its user ran before"
+        },
+    ),
+    Row(
+        "one waits for those before it, too",
+        {"n": 8},
+        "r 8@n; a 8; b 8",
+        "a=60 b=120",
+        basis={"b": "1 job before it in the queue, with 8 slots; 1 task of the queue are expected to run there before"},
+    ),
+    Row("a small one does not pass what has its place reserved", {"n": 8}, "r 4@n; a 8; b 4", "a=60 b=120"),
+    Row("what never fits has no estimate", {"n": 8}, "a 16; b 8", "a=- b=0"),
+    Row("more important requests go first", {"n": 8}, "r 8@n; a 8[50]; b 8[10]", "b=60 a=120"),
+    Row(
+        "victims leave within a minute, and come back", {"n": 8}, "r 8[50]@n; a 8[10]; b 8[50]", "a=1", policy=PREEMPTS
+    ),
+    Row("ends that lie close together are one instant", {"n": 2}, "r 1@n; s 1@n; a 1; b 1", "a=62 b=62", ends="s=62"),
+    Row(
+        "what is freed goes to the share that holds less",
+        {"n": 2},
+        "r 1@n by y; s 1@n by x; a 1 by x; b 1 by y",
+        "b=30 a=90",
+        ends="r=30 s=120",
+        policy=SHARES,
+    ),
+    Row("pods without slots have their own room", {"n": 8}, "r 8@n; a 0; b 8", "a=0 b=60"),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_starts_are_expected(row: Row) -> None:
+    found = {one.allocation: one for one in estimate(_snapshot(row), _minutes(row.ends))}
+    for part in row.starts.split():
+        name, _, minutes = part.partition("=")
+        at = found[name].at
+        assert (None if at is None else (at - NOW) / timedelta(minutes=1)) == (
+            None if minutes == "-" else float(minutes)
+        ), name
+    assert {name: found[name].basis for name in row.basis} == row.basis
+
+
+def estimate(pool: PoolSnapshot, ends: Mapping[str, float]) -> tuple[StartEstimate, ...]:
+    expected = {
+        one.allocation: ExpectedEnd(NOW + timedelta(minutes=ends.get(one.allocation, 60)), "user") for one in pool.held
+    }
+    replay = Replay(pool, lengths={}, ends={name: end.at for name, end in expected.items()}, otherwise=HOUR)
+    while replay.step():
+        assert len(replay.starts) <= len(pool.pending)
+    return estimates_of(pool, replay, expected)
+
+
+def _snapshot(row: Row) -> PoolSnapshot:
+    return snapshot(Case(row.name, row.cluster, row.requests, policy=row.policy))
+
+
+def _minutes(ends: str) -> dict[str, float]:
+    return {name: float(minutes) for name, _, minutes in (part.partition("=") for part in ends.split())}
+
+
+def test_those_before_a_request_are_counted_by_job_and_slots() -> None:
+    pool = snapshot(Case("", {"n": 8}, "r 8@n; a:j 2; b:j 2; c 4; d 0"))
+    ahead = {one.allocation: one.ahead for one in estimate(pool, {})}
+    assert ahead == {"a": (0, 0), "b": (0, 0), "c": (1, 4), "d": (0, 0)}
+
+
+def test_the_first_of_a_long_queue_are_those_that_the_policy_takes_first() -> None:
+    requests = "; ".join([*(f"a{n} 1 by x" for n in range(5)), "b 1 by y"])
+    by_share = shortened(snapshot(Case("", {"n": 1}, requests, policy=SHARES)), 2)
+    assert [one.allocation for one in by_share.pending] == ["a0", "b"]
+    by_rank = shortened(snapshot(Case("", {"n": 1}, requests)), 2)
+    assert [one.allocation for one in by_rank.pending] == ["a0", "a1"]
+
+
+_SLOTS = st.sampled_from([1, 2, 4, 8])
+
+
+@given(
+    held=st.lists(st.tuples(_SLOTS, st.integers(1, 500)), max_size=4),
+    pending=st.lists(st.tuples(_SLOTS, st.integers(40, 43)), max_size=8),
+    policy=st.sampled_from([PoolPolicy(), PREEMPTS, SHARES, PoolPolicy(queue="fifo")]),
+    seed=st.integers(0, 9),
+)
+def test_estimates_are_instants_not_in_the_past_and_the_order_of_a_snapshot_does_not_matter(
+    held: list[tuple[int, int]], pending: list[tuple[int, int]], policy: PoolPolicy, seed: int
+) -> None:
+    nodes = {f"n{number}": 8 for number in range(4)}
+    running = [f"r{number} {slots}@n{number}" for number, (slots, _) in enumerate(held)]
+    waiting = [f"w{number} {slots}[{priority}]" for number, (slots, priority) in enumerate(pending)]
+    pool = snapshot(Case("", nodes, "; ".join([*running, *waiting]), policy=policy))
+    ends = {f"r{number}": float(minutes) for number, (_, minutes) in enumerate(held)}
+    found = estimate(pool, ends)
+    assert {one.allocation for one in found} == {one.allocation for one in pool.pending}
+    assert all(one.at is not None and one.at >= NOW for one in found), "all of them fit, and everything ends"
+    now = {start.allocation for start in plan(pool).starts}
+    assert {one.allocation for one in found if one.at == NOW} == now, "what starts now is what the next plan starts"
+    mixed = msgspec.structs.replace(pool, pending=_mixed(pool.pending, seed), held=_mixed(pool.held, seed))
+    assert estimate(mixed, ends) == found
+
+
+def _mixed(values: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
+    return tuple(random.Random(seed).sample(values, len(values)))
