@@ -104,7 +104,7 @@ OF_A_TRIAL: Final = (
     ),
     Read("no runs", find_runs, 2, body=SearchRequest(project_id=2)),
     Read("names of metrics", metric_names, 2, query=MetricNamesQuery(ids=[1])),
-    Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1]), is_planned_once=False),
+    Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
     Read(
         "reports of a trial in pages of two",
         get_metrics,
