@@ -127,6 +127,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     submitted_at: datetime | None = None
     """When the job of the task was submitted."""
+    queue_position: str = ""
+    """Where the job stands instead, after it was moved in the queue (libs/job_rank.py); a whole number."""
     log_outage_wait_s: float = 120.0
     """How long the end of a pod waits for a log intake that cannot be reached."""
     traceparent: str | None = None

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    Numeric,
     Sequence,
     Table,
     Text,
@@ -33,6 +34,8 @@ jobs = Table(
     Column("weight", Float, nullable=False, server_default="1"),
     Column("max_slots", Integer),
     moment("submitted_at", nullable=False),
+    # Where it stands among those of its priority, after it was moved (libs/job_rank.py); NULL is submitted_at.
+    Column("queue_position", Numeric),
     # Trace context of the request that submitted it, where that is traced.
     Column("traceparent", Text, default=current_traceparent),
 )

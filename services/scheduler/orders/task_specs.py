@@ -33,7 +33,8 @@ from services.scheduler.transactions.rows import AllocationRow
 
 # A task of a trial comes with the COMPLETED checkpoint with most steps of it; among equal ones the newest.
 _TASKS: Final = PreparedStatement("""
-    SELECT t.task_id, t.task_type, t.owner_id, t.spec, j.priority, j.submitted_at, j.traceparent, u.username,
+    SELECT t.task_id, t.task_type, t.owner_id, t.spec, j.priority, j.submitted_at, j.queue_position, j.traceparent,
+           u.username,
            u.agent_uid AS u_uid, u.agent_user AS u_user, u.agent_gid AS u_gid, u.agent_group AS u_group,
            w.name AS workspace,
            w.agent_uid AS w_uid, w.agent_user AS w_user, w.agent_gid AS w_gid, w.agent_group AS w_group,
@@ -144,6 +145,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            queue_position=_position(task),
             log_outage_wait_s=self._cluster.log_outage_wait_s(row.pool),
             traceparent=row.traceparent,
         )
@@ -195,6 +197,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            queue_position=_position(task),
             log_outage_wait_s=self._cluster.log_outage_wait_s(row.pool),
             traceparent=row.traceparent,
         )
@@ -215,3 +218,7 @@ class TaskMaterial:
             user=AgentLink(uid=task["u_uid"], user=task["u_user"], gid=task["u_gid"], group=task["u_group"]),
             workspace=AgentLink(uid=task["w_uid"], user=task["w_user"], gid=task["w_gid"], group=task["w_group"]),
         )
+
+
+def _position(task: Row) -> str:
+    return "" if task["queue_position"] is None else str(int(task["queue_position"]))

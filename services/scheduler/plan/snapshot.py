@@ -54,6 +54,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     submitted_at: datetime = EPOCH
     """When its job was submitted."""
     requested_at: datetime = EPOCH
+    position: int | None = None
+    """Where its job was moved to in the queue (libs/job_rank.py)."""
     preemptible: bool = False
     leaving: bool = False
     """It was asked to leave, or killed: its slots come free."""
@@ -79,6 +81,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     submitted_at: datetime
     """When its job was submitted."""
     requested_at: datetime
+    position: int | None = None
+    """As in ``HeldAllocation``."""
     blocked_nodes: frozenset[str] = frozenset()
     namespace: str = ""
     share: str = ""

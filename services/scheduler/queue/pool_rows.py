@@ -26,7 +26,7 @@ from services.scheduler.plan.snapshot import (
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
-           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots,
+           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
            a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
     FROM allocations a
@@ -41,7 +41,7 @@ _HELD: Final = PreparedStatement("""
            a.requested_at, a.assigned_at, a.start_time,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
-           j.workspace_id, j.weight, s.saved_at
+           j.workspace_id, j.weight, j.queue_position, s.saved_at
     FROM allocations a
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN LATERAL (
@@ -184,6 +184,7 @@ def held_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[st
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
         requested_at=row["requested_at"],
+        position=position_of(row),
         preemptible=row["preemptible"],
         leaving=row["leaving"],
         started_at=row["start_time"] or row["assigned_at"] + STARTING_GRACE,
@@ -217,6 +218,7 @@ def request_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
         requested_at=row["requested_at"],
+        position=position_of(row),
         blocked_nodes=frozenset(row["blocked_nodes"]),
         namespace=row["namespace"],
         share=share_of(row, share_by),
@@ -225,6 +227,11 @@ def request_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,
     )
+
+
+def position_of(row: Mapping[Any, Any]) -> int | None:
+    """Where the job of an allocation was moved to."""
+    return None if row["queue_position"] is None else int(row["queue_position"])
 
 
 def share_of(row: Mapping[Any, Any], share_by: Sequence[str]) -> str:

@@ -6,7 +6,8 @@ one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nod
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
 may not be preempted; ``leaving``; ``by user`` for its share; ``for 60`` for seconds that it says it runs; ``ran 60``
 for seconds that it has; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is
-blocked; ``overtaken 3``; ``nominated node,node``.
+blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to where
+one would stand that was the fourth.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from libs.job_rank import MICROSECOND, position_at
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
@@ -30,8 +32,9 @@ from services.scheduler.plan.snapshot import (
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=1)
+_SECOND = 1_000_000 * MICROSECOND
 _REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)(?:\[(\d+)\])?(?:@(\S+))?((?: .+)?)")
-_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated")
+_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated", "at")
 
 
 class Case(NamedTuple):
@@ -106,6 +109,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         "priority": int(priority or 42),
         "submitted_at": START if job else at,
         "requested_at": at,
+        "position": position_at(START) + int(float(said["at"]) * _SECOND) if "at" in said else None,
         "preemptible": "np" not in flags,
     }
     if nodes:

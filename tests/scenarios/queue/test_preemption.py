@@ -60,6 +60,13 @@ CASES = [
         policy=PREEMPTS,
     ),
     Case(
+        "what was moved ahead takes the place of those that it passed",
+        TWO,
+        "j1 1[42]@a1; j2 4[42]@a2; j3 4[42] at 0.5",
+        preempts="j2>j3",
+        policy=PREEMPTS,
+    ),
+    Case(
         "one victim is enough, and the least work is lost",
         TWO,
         "j3 4[42]; j1 1[42]@a1; j2 4[42]@a2",

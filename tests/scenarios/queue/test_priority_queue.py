@@ -156,6 +156,13 @@ CASES = [
         {"t1": W.JOB_MAX_SLOTS},
         max_slots={"j": 6},
     ),
+    Case(
+        "a job that was moved starts where it stands now, among those of its priority",
+        {"a": 2},
+        "t1 1[42]; t2 1[42]; t3 1[42] at 0.5; t4 1[50] at 0",
+        "t1 t3",
+        {"t2": W.NO_ROOM, "t4": W.BEHIND_PRIORITY},
+    ),
     Case("max_slots does not count aux work", A4, "t1:j 0[42]", "t1", max_slots={"j": 0}),
     Case(
         "a quota holds back what exceeds it",

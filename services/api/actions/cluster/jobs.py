@@ -1,4 +1,4 @@
-"""Changes of a job's priority, weight or pool, which decide its place in the queue
+"""Changes of a job's priority, weight or pool, or of its position, which decide its place in the queue
 (docs/reference/scheduling.md 6.1 and 6.3).
 
 An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool,
@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.capacity import CapacityView
+from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
 from libs.config.stored import count_in, part
@@ -28,6 +29,7 @@ from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
+from services.api.actions.cluster.queue_moves import JobNotFound, find_place, lock_moves
 from services.api.actions.experiment_lock import change, is_live, lock_experiment
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.queries.workspaces.available_pools import unavailable_to
@@ -42,13 +44,6 @@ _SET_IN_CONFIG: Final = text("""
 """).bindparams(bindparam("new", type_=JSONB))
 
 
-class JobNotFound(ResoluteError):
-    """Clients know this text; unlike others it has no quotes."""
-
-    def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {job_id} not found")
-
-
 class _Change(Struct, frozen=True, kw_only=True):
     """Columns of ``jobs`` and keys of ``resources`` in a configuration that get new values."""
 
@@ -57,7 +52,7 @@ class _Change(Struct, frozen=True, kw_only=True):
 
 
 async def update_queue(
-    db: Database, updates: Sequence[QueueControl], *, cluster: ClusterConfig, capacity: CapacityView
+    db: Database, updates: Sequence[QueueControl], *, clock: Clock, cluster: ClusterConfig, capacity: CapacityView
 ) -> list[int]:
     """Do all of them, each by itself, and return the experiments among them.
 
@@ -68,7 +63,7 @@ async def update_queue(
     changed: list[int] = []
     for wanted in updates:
         try:
-            changed += await _update_one(db, wanted, cluster, capacity)
+            changed += await _update_one(db, wanted, clock, cluster, capacity)
         except ResoluteError as error:
             failed.append(error)
     if len(failed) == 1:
@@ -78,10 +73,16 @@ async def update_queue(
     return changed
 
 
-async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig, capacity: CapacityView) -> list[int]:
+async def _update_one(
+    db: Database, wanted: QueueControl, clock: Clock, cluster: ClusterConfig, capacity: CapacityView
+) -> list[int]:
     _check_shape(wanted)
+    anchor = next((name for name in (wanted.ahead_of, wanted.behind_of) if isinstance(name, str)), None)
 
     async def work(connection: AsyncConnection) -> list[int]:
+        if anchor is not None:
+            pool = await connection.scalar(select(jobs.c.pool).where(jobs.c.job_id == wanted.job_id))
+            await lock_moves(connection, pool or "")
         # The experiment before the job, as everybody who locks both.
         found = await connection.scalar(select(experiments.c.id).where(experiments.c.job_id == wanted.job_id))
         experiment = None if found is None else await lock_experiment(connection, found)
@@ -90,10 +91,12 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
             new = await _new_pool(
                 connection, wanted.resource_pool, job=job, experiment=experiment, cluster=cluster, capacity=capacity
             )
+        elif anchor is not None:
+            new = await _new_place(connection, wanted, anchor, job=job, cluster=cluster, clock=clock)
         else:
-            if isinstance(wanted.priority, int) and experiment is None:
-                await _check_is_mutable(connection, job, cluster)
-            new = _new_standing(wanted)
+            new = _new_standing(wanted, job)
+        if "priority" in new.columns and experiment is None:
+            await _check_is_mutable(connection, job, cluster)
         await _check_policies(connection, job, new, cluster)
         await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
         if experiment is None:
@@ -114,9 +117,9 @@ def _check_shape(wanted: QueueControl) -> None:
         if getattr(wanted, name) is not UNSET
     ]
     if len(given) != 1:
-        raise InvalidRequest("updates: each changes exactly one of priority, weight and resourcePool")
-    if given[0] in ("ahead_of", "behind_of"):
-        raise InvalidRequest("jobs cannot be moved ahead of or behind each other, change their priority instead")
+        raise InvalidRequest(
+            "updates: each changes exactly one of priority, weight, resourcePool, aheadOf and behindOf"
+        )
     if isinstance(wanted.priority, int) and not LEAST_PRIORITY <= wanted.priority <= GREATEST_PRIORITY:
         raise InvalidRequest("priority must be between 1 and 99")
     if isinstance(wanted.weight, float) and not (wanted.weight > 0 and math.isfinite(wanted.weight)):
@@ -163,13 +166,22 @@ async def _check_policies(connection: AsyncConnection, job: Any, new: _Change, c
     policies.check_change(new.resources)
 
 
-def _new_standing(wanted: QueueControl) -> _Change:
-    values: dict[str, Any] = {}
-    if wanted.priority is not UNSET:
-        values["priority"] = wanted.priority
-    if wanted.weight is not UNSET:
-        values["weight"] = wanted.weight
-    return _Change(columns=values, resources=values)
+def _new_standing(wanted: QueueControl, job: Any) -> _Change:
+    if wanted.priority is UNSET:
+        return _Change(columns={"weight": wanted.weight}, resources={"weight": wanted.weight})
+    values = {"priority": wanted.priority}
+    # Among those of another priority it has been moved nowhere (docs/reference/scheduling.md 5.2).
+    position = job.queue_position if wanted.priority == job.priority else None
+    return _Change(columns={**values, "queue_position": position}, resources=values)
+
+
+async def _new_place(
+    connection: AsyncConnection, wanted: QueueControl, anchor: str, *, job: Any, cluster: ClusterConfig, clock: Clock
+) -> _Change:
+    ahead = wanted.ahead_of is not UNSET
+    place = await find_place(connection, job, anchor, ahead=ahead, cluster=cluster, now=clock.now())
+    values = {} if place.priority is None else {"priority": place.priority}
+    return _Change(columns={**values, "queue_position": place.position}, resources=values)
 
 
 async def _new_pool(
@@ -212,11 +224,12 @@ async def _new_pool(
         raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")
     single_pod = bool(resources.get("is_single_node"))
     check_resources(cluster, capacity.of(pool), pool=pool, slots=slots, single_pod=single_pod)
-    return _Change(columns={"pool": pool}, resources={"resource_pool": pool})
+    return _Change(columns={"pool": pool, "queue_position": None}, resources={"resource_pool": pool})
 
 
 async def _announce(connection: AsyncConnection, job: Any, new: _Change) -> None:
-    now = {"pool": job.pool, "priority": job.priority, "weight": job.weight, **new.columns}
+    before = {"pool": job.pool, "priority": job.priority, "weight": job.weight}
+    now = before | {name: value for name, value in new.columns.items() if name in before}
     await announce(
         connection,
         JobChanged(job_id=job.job_id, what="changed", **now),

@@ -179,6 +179,7 @@ async def _queue_anew(
         "weight": resources["weight"],
         "max_slots": resources["max_slots"],
         "submitted_at": now,
+        "queue_position": None,
         "workspace_id": project.workspace_id,
     }
     of_job = {"job_id": row.job_id, "job_type": "EXPERIMENT", "owner_id": row.owner_id}

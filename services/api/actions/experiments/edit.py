@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, case, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config.experiment import overlong_label
@@ -170,10 +170,12 @@ async def _check_policies(
 async def _requeue(connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any]) -> None:
     """What the planner goes by is in the row of the job."""
     priority, weight = count_in(resources, "priority"), number_in(resources, "weight") or 1
+    # Among those of another priority it has been moved nowhere.
+    position = case((jobs.c.priority.is_not_distinct_from(priority), jobs.c.queue_position))
     await connection.execute(
         update(jobs)
         .where(jobs.c.job_id == row.job_id)
-        .values(priority=priority, weight=weight, max_slots=count_in(resources, "max_slots"))
+        .values(priority=priority, weight=weight, max_slots=count_in(resources, "max_slots"), queue_position=position)
     )
     pool = text_in(resources, "resource_pool")
     await announce(

@@ -22,7 +22,7 @@ from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
 from libs.job_rank import JobRank, job_rank
 from libs.tasks import generic
-from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
+from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at, stored_position
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import double, timestamp
 from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
@@ -44,6 +44,7 @@ class QueuedJob(Struct, frozen=True, kw_only=True):
     priority: int
     weight: float
     submitted_at: datetime
+    position: int | None
     requested_slots: int
     allocated_slots: int
     scheduled: bool
@@ -74,6 +75,7 @@ async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: 
             priority=cluster.default_priority(row.queued_in) if row.priority is None else row.priority,
             weight=row.weight,
             submitted_at=row.submitted_at,
+            position=stored_position(row.queue_position),
             requested_slots=row.requested_slots,
             allocated_slots=row.allocated_slots,
             scheduled=row.scheduled,
@@ -120,7 +122,9 @@ def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> li
     scheduler = SchedulerConfig() if config is None else cluster.scheduler_of(config)
 
     def rank(job: QueuedJob) -> JobRank:
-        return job_rank(job.priority if scheduler.has_levels else 0, job.submitted_at, job.job_id, larger_first)
+        level = job.priority if scheduler.has_levels else 0
+        position = job.position if scheduler.has_line else None
+        return job_rank(level, job.submitted_at, job.job_id, larger_first, position)
 
     lines_up = scheduler.has_line
     ordered = sorted(queue, key=rank)

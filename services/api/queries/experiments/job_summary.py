@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from functools import cache
 
 from msgspec import Struct
@@ -30,6 +31,11 @@ class QueueEntry(Struct, frozen=True):
     job_id: str
     rank: JobRank
     scheduled: bool
+
+
+def stored_position(value: Decimal | None) -> int | None:
+    """Where a job was moved to, from its row."""
+    return None if value is None else int(value)
 
 
 def scheduled_at(cluster: ClusterConfig) -> ColumnElement[datetime]:
@@ -56,7 +62,9 @@ async def job_summary(
         scheduler = cluster.scheduler_of(pool) if pool else SchedulerConfig()
         lines_up = lines_up and scheduler.has_line
         priority = cluster.default_priority(row.pool) if row.priority is None else row.priority
-        rank = job_rank(priority if scheduler.has_levels else 0, row.submitted_at, row.job_id, larger_first)
+        level = priority if scheduler.has_levels else 0
+        position = stored_position(row.queue_position) if scheduler.has_line else None
+        rank = job_rank(level, row.submitted_at, row.job_id, larger_first, position)
         queue.append(QueueEntry(row.job_id, rank, row.scheduled))
     return summarise(queue, job_id, lines_up=lines_up)
 
@@ -73,6 +81,7 @@ def _line(scheduled_at: ColumnElement[datetime]) -> PreparedQuery:
             jobs.c.job_id,
             jobs.c.priority,
             jobs.c.submitted_at,
+            jobs.c.queue_position,
             allocations.c.pool,
             func.bool_or(scheduled_at.is_not(None)).label("scheduled"),
         )

@@ -71,7 +71,7 @@ async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
     app = call.app
     if app.cluster.security.authz.strict_job_queue_control:
         call.rights.require(Action.CONTROL_QUEUE_STRICTLY)
-    changed = await update_queue(app.db, call.body.updates, cluster=app.cluster, capacity=app.capacity)
+    changed = await update_queue(app.db, call.body.updates, clock=app.clock, cluster=app.cluster, capacity=app.capacity)
     await wait_until_reconciled(app.bus, *changed)
     return Empty()
 

@@ -106,7 +106,7 @@ def _set_priority(replies: _Replies) -> Handler:
         if row.task_end is not None:
             raise FailedPrecondition(f"{replies.noun} '{task_id}' has ended: its priority cannot change any more")
         wanted = QueueControl(job_id=row.job_id, priority=call.body.priority)
-        await update_queue(app.db, [wanted], cluster=app.cluster, capacity=app.capacity)
+        await update_queue(app.db, [wanted], clock=app.clock, cluster=app.cluster, capacity=app.capacity)
         return replies.changed(**{replies.noun: await _message(call, kind, task_id)})
 
     return set_priority

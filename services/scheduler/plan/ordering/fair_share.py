@@ -50,7 +50,7 @@ class _Share:
     @property
     def key(self) -> _Key:
         rank = self.rank
-        return self.ratio, rank[3], self.wanted, rank
+        return self.ratio, rank[4], self.wanted, rank
 
 
 class ShareTree:

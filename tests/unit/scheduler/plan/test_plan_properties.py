@@ -13,6 +13,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libs.job_rank import MICROSECOND, position_at
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
@@ -28,6 +29,10 @@ OWNERS = ("", "x", "y", "team/x", "team/y")
 
 def moments() -> st.SearchStrategy[datetime]:
     return st.integers(0, 2).map(lambda seconds: START + timedelta(seconds=seconds))
+
+
+def positions() -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(0, 4).map(lambda halves: position_at(START) + halves * 500_000 * MICROSECOND)
 
 
 @st.composite
@@ -73,6 +78,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             priority=draw(st.sampled_from((10, 42, 99))),
             submitted_at=draw(moments()),
             requested_at=draw(moments()),
+            position=draw(positions()),
             preemptible=draw(st.booleans()),
             leaving=draw(st.sampled_from((False, False, True))),
             started_at=NOW - timedelta(seconds=draw(st.sampled_from((5, 600)))),
@@ -88,6 +94,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             priority=draw(st.sampled_from((10, 42, 99))),
             submitted_at=draw(moments()),
             requested_at=draw(moments()),
+            position=draw(positions()),
             blocked_nodes=draw(st.frozensets(st.sampled_from(NODES), max_size=2)),
             namespace=draw(namespaces),
             share=draw(owners),
@@ -130,6 +137,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                     priority=request.priority,
                     submitted_at=request.submitted_at,
                     requested_at=request.requested_at,
+                    position=request.position,
                     preemptible=request.preemptible,
                     started_at=pool.now,
                     pods=tuple((place.node, place.slots) for place in start.placements),

@@ -90,7 +90,7 @@ def labels(spec: TaskSpec, allocation: str, *, pool: str, cluster_id: str) -> di
         "determined.ai/resource_pool": pool,
         "determined.ai/workspace": spec.workspace,
         "determined.ai/user": spec.owner.username,
-        "determined-queue-position": _queue_position(spec.submitted_at),
+        "determined-queue-position": spec.queue_position or _queue_position(spec.submitted_at),
         "determined.ai/experiment_id": str(trial.experiment_id) if trial is not None else "",
         "determined.ai/trial_id": str(trial.trial_id) if trial is not None else "",
         CLUSTER_LABEL: cluster_id,

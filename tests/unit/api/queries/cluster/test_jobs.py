@@ -6,13 +6,20 @@ import msgspec
 import pytest
 
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SchedulerConfig
+from libs.job_rank import position_at
 from services.api.queries.cluster.jobs import QueuedJob, in_line, stats_by_pool
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def job(
-    ident: str, *, priority: int = 42, minute: int = 0, pool: str = "default", scheduled: bool = False
+    ident: str,
+    *,
+    priority: int = 42,
+    minute: int = 0,
+    pool: str = "default",
+    scheduled: bool = False,
+    position: int | None = None,
 ) -> QueuedJob:
     return QueuedJob(
         job_id=ident,
@@ -23,6 +30,7 @@ def job(
         priority=priority,
         weight=1.0,
         submitted_at=NOON + timedelta(minutes=minute),
+        position=position,
         requested_slots=1,
         allocated_slots=int(scheduled),
         scheduled=scheduled,
@@ -69,3 +77,13 @@ def test_pools_count_their_jobs() -> None:
         "default": (2, 1),
         "other": (0, 1),
     }
+
+
+def test_positions_count_within_a_priority_and_where_there_is_a_line() -> None:
+    behind = position_at(NOON + timedelta(minutes=2))
+    moved = [*JOBS, job("moved", minute=9, position=behind - 1), job("last", minute=0, position=behind + 1)]
+    standings = in_line(moved, ClusterConfig(), "default")
+    assert [standing.job.job_id for standing in standings] == ["ten", "early", "moved", "late", "last", "ninety"]
+    manager = ResourceManagerConfig(scheduler=SchedulerConfig(type="fair_share"))
+    standings = in_line(moved, ClusterConfig(resource_manager=manager), "default")
+    assert [standing.job.job_id for standing in standings] == ["last", "ninety", "early", "late", "ten", "moved"]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +108,5 @@ def test_every_label_with_odd_names() -> None:
 
 def test_what_no_job_is_known_of_has_no_place_in_the_queue() -> None:
     assert labels(task(), "1.x.1", pool="p", cluster_id=CLUSTER_ID)["determined-queue-position"] == "0"
+    moved = msgspec.structs.replace(task(), queue_position="17" + 44 * "1")
+    assert labels(moved, "1.x.1", pool="p", cluster_id=CLUSTER_ID)["determined-queue-position"] == "17" + 44 * "1"
