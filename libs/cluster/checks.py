@@ -72,6 +72,9 @@ def _check_pools(config: ClusterConfig) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"resource pool has a duplicate name: {name}")
+    for pool in config.resource_pools:
+        if (usual := pool.default_time_limit_s) and (most := pool.max_time_limit_s) and usual > most:
+            raise InvalidRequest(f"resource pool {pool.pool_name}: default_time_limit must not be above max_time_limit")
     manager = config.resource_manager
     if manager.no_default_resource_pools:
         return

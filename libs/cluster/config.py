@@ -18,6 +18,7 @@ from libs.config import merge_task_container_defaults
 from libs.outbound.destinations import Destinations, destinations
 from libs.podspec import NamespaceRules, NodeRules, PodSpecMode
 from libs.podspec.reserved_labels import ALLOWED
+from libs.shapes.time_limits import EXPECTED, parse_time_limit
 
 SlotType = Literal["cpu", "cuda", "rocm"]
 Priority = Annotated[int, Meta(ge=1, le=99)]
@@ -156,12 +157,30 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     it is that."""
     bad_node_taints: tuple[str, ...] = ()
     """Taints of such nodes, whatever tasks tolerate: keys, or ``key=value``."""
+    default_time_limit: int | str | None = None
+    """Time limit of work whose configuration has no ``resources.time_limit``: seconds, or a text such as ``12h`` or
+    ``1d12h``. None is ``max_time_limit``."""
+    max_time_limit: int | str | None = None
+    """The longest that work may name; more is refused when it is submitted. None is no limit."""
 
     def __post_init__(self) -> None:
+        for name in ("default_time_limit", "max_time_limit"):
+            if getattr(self, name) is not None and parse_time_limit(getattr(self, name)) is None:
+                raise ValueError(f"{name}: {EXPECTED}")
         try:
             _ = self.own_defaults
         except msgspec.ValidationError as error:
             raise ValueError(f"task_container_defaults: {error}") from error
+
+    @property
+    def default_time_limit_s(self) -> int | None:
+        """Seconds."""
+        return parse_time_limit(self.default_time_limit)
+
+    @property
+    def max_time_limit_s(self) -> int | None:
+        """Seconds."""
+        return parse_time_limit(self.max_time_limit)
 
     @property
     def own_defaults(self) -> TaskContainerDefaults | None:

@@ -30,6 +30,7 @@ BEGUN_AGAIN: Final[Mapping[str, Any]] = {
     "transient_ends": 0,
     "not_before": None,
     "error": None,
+    "ran_s": 0.0,
 }
 """Columns of a trial that has ended and is to go on in a new task, beside its state."""
 

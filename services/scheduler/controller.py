@@ -25,6 +25,7 @@ from libs.run_until_first_exits import run_until_first_exits
 from libs.tasks.generic import TASK_TYPE as GENERIC_TASK
 from services.scheduler.allocations.absent_polls import AbsentPolls
 from services.scheduler.allocations.missed_observations import MissedObservations
+from services.scheduler.allocations.overdue import OverdueAllocations
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
@@ -91,6 +92,7 @@ class SchedulerController:
             plan_binds=not cluster.resource_manager.binds_by_itself,
             observing=self._closed_nodes.note,
         )
+        self._overdue = OverdueAllocations(db=db, clock=clock, allocations=self._allocations)
         self._tasks = TaskEnding(db=db, clock=clock)
         self._idle_tasks = IdleEnding(
             db=db,
@@ -167,6 +169,7 @@ class SchedulerController:
                 forecast=self._forecaster.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
+                time_limits=self._overdue.run(),
                 absent_polls=self._absent_polls.run(),
                 bus_webhooks=self._bus_webhooks.run(),
                 webhook_sender=self._webhook_sender.run(),

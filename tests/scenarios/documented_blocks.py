@@ -200,7 +200,11 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     ),
     "docs/secure.md": (rendered("security:"), rendered("tasks:")),
     "docs/several-clusters.md": (rendered("resourcePools:"), rendered("launcherOnly: true")),
-    "docs/scheduling.md": (accepted("resource_pools:"),),
+    "docs/scheduling.md": (
+        used("resources:", "tests/integration/api/experiments/test_time_limits.py"),
+        accepted("resource_pools:"),
+        accepted("resource_pools:"),
+    ),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),
     "docs/simulator.md": (used("make setup", "tests/unit/load/simulate/test_measures.py"),),
     "docs/single-sign-on.md": (accepted("oidc:"), rendered("oidc:")),

@@ -46,6 +46,11 @@ CASES = [
     Case("3 stopped by the search", {**ACTIVE, "stopped_by_searcher": True}, end(T.COMPLETED)),
     Case("3 and failed", {**ACTIVE, "stopped_by_searcher": True, "kind": FAILED}, end(T.ERROR)),
     Case("4 can never run", {**ACTIVE, "kind": INVALID, "max_restarts": 5}, end(T.ERROR)),
+    Case("time is up", {**ACTIVE, "time_is_up": True}, end(T.COMPLETED)),
+    Case("time is up while paused", {"state": T.PAUSED, "time_is_up": True}, end(T.COMPLETED)),
+    Case("time is up and node lost", {**ACTIVE, "time_is_up": True, "kind": TRANSIENT}, end(T.COMPLETED)),
+    Case("time is up and failed", {**ACTIVE, "time_is_up": True, "kind": FAILED, "max_restarts": 5}, end(T.ERROR)),
+    Case("time is up and canceled", {"state": T.STOPPING_CANCELED, "time_is_up": True}, end(T.CANCELED)),
     Case("6 node lost", {**ACTIVE, "kind": TRANSIENT, "max_restarts": 0}, AGAIN),
     Case("6 node lost while paused", {"state": T.PAUSED, "kind": TRANSIENT}, AGAIN),
     Case(

@@ -10,6 +10,7 @@ from typing import Final
 from libs.config.parts.mounts import devices
 from libs.shapes.shape import MOST_COUNTED, Fields, flag, number, record, text, whole
 from libs.shapes.sizes import memory_size
+from libs.shapes.time_limits import time_limit
 
 COMMON_FIELDS: Final[Fields] = {
     "max_slots": whole(0, MOST_COUNTED),
@@ -20,6 +21,7 @@ COMMON_FIELDS: Final[Fields] = {
     "native_parallel": flag,
     "shm_size": memory_size,
     "devices": devices,
+    "time_limit": time_limit,
 }
 """Fields that every kind of task has; an experiment counts its slots per trial, other tasks have ``slots``."""
 

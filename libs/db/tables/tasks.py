@@ -89,6 +89,9 @@ allocations = Table(
     Column("num_pods", Integer, nullable=False, server_default="1"),
     Column("preemptible", Boolean, nullable=False, server_default=text("false")),
     Column("preemption_timeout_s", Integer, nullable=False, server_default="3600"),
+    # How long the task may run, all of its allocations together, and how long those before this one have; seconds.
+    Column("time_limit_s", Integer),
+    Column("ran_before_s", Float, nullable=False, server_default="0"),
     # PENDING, ASSIGNED, PULLING, STARTING, RUNNING, WAITING, TERMINATING, TERMINATED: moves forward only.
     Column("state", Text, nullable=False),
     moment("requested_at", nullable=False),

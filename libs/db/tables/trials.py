@@ -69,6 +69,8 @@ trials = Table(
     Column("transient_ends", Integer, nullable=False, server_default="0"),
     moment("not_before"),
     Column("error", Text),
+    # How long the attempts of its present task have run that have ended; counted where there is a time limit. Seconds.
+    Column("ran_s", Float, nullable=False, server_default="0"),
     UniqueConstraint("experiment_id", "request_id"),
     UniqueConstraint("experiment_id", "external_id"),
 )

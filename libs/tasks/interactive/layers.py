@@ -44,6 +44,7 @@ from libs.shapes.shape import (
     whole,
 )
 from libs.shapes.sizes import memory_size
+from libs.shapes.time_limits import time_limit
 from libs.tasks.interactive.durations import duration
 
 CLEARED_BY_NULL: Final = frozenset(
@@ -59,6 +60,7 @@ CLEARED_BY_NULL: Final = frozenset(
         "registry_auth",
         "shm_size",
         "tensorboard_args",
+        "time_limit",
         "work_dir",
     }
 )
@@ -205,6 +207,7 @@ def _resources(*, strict: bool) -> Shape:
             "devices": list_of(device_shape(lenient=True)),
             "native_parallel": flag,
             "is_single_node": flag,
+            "time_limit": time_limit,
         },
         strict=strict,
     )

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from libs.events.failures import FailureType, failure_of, type_of
 from libs.events.observations import AllocationObserved, ObservedPod
+from services.scheduler.allocations.time_limits import is_up, reached
 from services.scheduler.transactions.rows import AllocationRow
 
 
@@ -76,6 +77,8 @@ STOPPED_EARLY: Final = "allocation stopped early"
 def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> ExitRecord:
     """The record of an allocation of which ``seen`` is the last that will be seen."""
     after = f"after {_elapsed(row.start_time or row.assigned_at or row.requested_at, now)}"
+    if is_up(row, now):
+        after = f"{after}: {reached(row)}"
     pods = seen.pods or row.pods_seen
     failure = _failure(seen, pods)
     codes = [pod.exit_code for pod in pods if pod.exit_code is not None]

@@ -24,7 +24,8 @@ from libs.events.observations import AllocationObserved
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.observation import observe
 from services.scheduler.allocations.pod_nodes import is_on
-from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_over, kill
+from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_leaving, is_over, kill, terminate
+from services.scheduler.allocations.time_limits import is_up, reached
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_one
 
@@ -119,6 +120,19 @@ class AllocationReconciler:
         for allocation in candidates:
             await self._change(allocation, kill_if_there)
         return candidates
+
+    async def end_in_time(self, allocation: str) -> bool:
+        """Have it leave if its time limit is reached and nobody has asked it to leave yet; whether that was so."""
+        ended: list[str] = []
+
+        def end_if_up(row: AllocationRow, out: OutboxBuffer) -> None:
+            now = self._clock.now()
+            if is_up(row, now) and not is_leaving(row):
+                terminate(row, reason=reached(row), now=now, out=out)
+                ended.append(row.allocation_id)
+
+        await self._change(allocation, end_if_up)
+        return bool(ended)
 
     async def kill(self, allocation: str, *, reason: str) -> None:
         await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))

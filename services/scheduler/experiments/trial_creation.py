@@ -87,6 +87,7 @@ def _fresh(locked: LockedExperiment, trial_id: int, create: Create, warm_start: 
         transient_ends=0,
         not_before=None,
         error=None,
+        ran_s=0.0,
     )
 
 

@@ -17,6 +17,7 @@ from libs.db.tables.tasks import tasks
 from libs.states.trial import TrialState
 from services.scheduler.allocations.exits import ExitKind
 from services.scheduler.allocations.termination import is_over
+from services.scheduler.allocations.time_limits import has_used_up
 from services.scheduler.experiments.exit_explanation import explain, explanation_is_to_come
 from services.scheduler.experiments.trial_moves import apply_reaction
 from services.scheduler.experiments.trial_reactions import NO_RETRY, TrialExit, may_depend_on_logs, react
@@ -70,6 +71,7 @@ def _exit(
         stopped_by_searcher=trial.stopped_by_searcher,
         early_exit=trial.early_exit_reason is not None,
         retries_canceled=row.retries_canceled if retries_canceled is None else retries_canceled,
+        time_is_up=has_used_up(row),
         restarts=trial.restarts,
         max_restarts=_max_restarts(locked.experiment.config),
     )

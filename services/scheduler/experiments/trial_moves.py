@@ -20,6 +20,7 @@ from libs.ids import allocation_id
 from libs.states.trial import END_OF_STOPPING, STOPPING, WANTED, TrialState, asked_for
 from libs.tasks.users_pods import from_column, lines_at_first_start
 from services.scheduler.allocations.termination import follow_up, is_over, kill, terminate
+from services.scheduler.allocations.time_limits import has_used_up, ran_s, reached
 from services.scheduler.experiments.trial_backoff import count_end
 from services.scheduler.experiments.trial_reactions import Next, Reaction
 from services.scheduler.transactions.allocation_messages import changed, note
@@ -60,11 +61,13 @@ def apply_reaction(locked: LockedExperiment, trial: TrialRow, reaction: Reaction
         text = f"the next attempt begins in {pause.total_seconds():g}s at the earliest: this one was cut off"
         note(row, text, now=locked.now, out=locked.out)
     locked.mark_exit_processed(trial)
+    if row.time_limit_s is not None:
+        trial.ran_s = ran_s(row)
     if reaction.counts_as_restart:
         trial.restarts += 1
     if reaction.next == Next.END:
         assert reaction.state is not None
-        locked.end_trial(trial, reaction.state, reaction.error)
+        locked.end_trial(trial, reaction.state, reaction.error or _time_is_up(locked, trial, row, reaction))
         if reaction.state == TrialState.ERROR:
             locked.failure = locked.failure or _failure(trial, row, reaction)
     elif reaction.counts_as_restart:
@@ -78,6 +81,15 @@ def apply_reaction(locked: LockedExperiment, trial: TrialRow, reaction: Reaction
                 restarts=trial.restarts,
             )
         )
+
+
+def _time_is_up(locked: LockedExperiment, trial: TrialRow, row: AllocationRow, reaction: Reaction) -> str | None:
+    """Why a trial has ended whose time was up before it was done; an experiment of one trial has the same reason."""
+    if reaction.state != TrialState.COMPLETED or row.stopped_early or not has_used_up(row):
+        return None
+    if text_in(part(locked.experiment.config, "searcher"), "name") == "single":
+        locked.experiment.error = locked.experiment.error or f"trial {trial.id} {reached(row)}"
+    return reached(row)
 
 
 def _failure(trial: TrialRow, row: AllocationRow, reaction: Reaction) -> str:
@@ -220,6 +232,8 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
         state="PENDING",
         requested_at=locked.now,
         blocked_nodes=list(trial.blocked_nodes),
+        time_limit_s=count_in(resources, "time_limit"),
+        ran_before_s=trial.ran_s,
     )
     locked.opened(trial, row)
     note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=locked.now, out=locked.out)

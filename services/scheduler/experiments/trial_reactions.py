@@ -28,6 +28,8 @@ class TrialExit(Struct, frozen=True, kw_only=True):
     """Its code reported that it will exit, as for hyperparameters that make no sense."""
     retries_canceled: bool = False
     """A line of its log matched a policy cancel_retries."""
+    time_is_up: bool = False
+    """It has used up its time limit."""
     restarts: int = 0
     max_restarts: int = 0
 
@@ -97,6 +99,9 @@ _TABLE: Final = (
     _Row(lambda exit: exit.stopped_by_searcher and exit.kind in _ERRORS, _end(TrialState.ERROR)),
     _Row(lambda exit: exit.stopped_by_searcher, _end(TrialState.COMPLETED)),
     _Row(lambda exit: exit.kind == ExitKind.INVALID, _end(TrialState.ERROR)),
+    # As when the search has stopped it early: it does not run again, and what it has reported and saved counts.
+    _Row(lambda exit: exit.time_is_up and exit.kind in _ERRORS - {ExitKind.TRANSIENT}, _end(TrialState.ERROR)),
+    _Row(lambda exit: exit.time_is_up, _end(TrialState.COMPLETED)),
     _Row(lambda exit: exit.kind == ExitKind.TRANSIENT, _run_again),
     _Row(lambda exit: exit.kind in _ERRORS and exit.retries_canceled, _end(TrialState.ERROR, NO_RETRY)),
     _Row(lambda exit: exit.kind in _ERRORS, _restart),

@@ -22,6 +22,7 @@ from libs.states.generic_task import AT_REST, STOPPING, TERMINAL, GenericTaskSta
 from libs.tasks.generic import TASK_TYPE
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, kill, terminate
+from services.scheduler.allocations.time_limits import has_used_up, ran_s
 from services.scheduler.tasks.generic_exits import KILLED, PAUSED, trigger_of
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -61,9 +62,13 @@ class GenericTasks:
         out = OutboxBuffer()
         before = GenericTaskState(task.state)
         state = advance(before, rows, now=now, out=out)
-        task.state = state
         if state == GenericTaskState.ACTIVE and all(row.exit_processed for row in rows):
-            await _request_next(connection, task_id, now=now, out=out)
+            last = await _newest(connection, task_id)
+            if has_used_up(last):
+                state = step(state, TaskTrigger.KILLED) or state  # there is no time left for another one
+            else:
+                await _request_next(connection, last, now=now, out=out)
+        task.state = state
         if state != before:
             out.announce(TaskChanged(task_id=task_id, task_type=TASK_TYPE, what="state", state=state))
         await locked.write(connection)
@@ -92,19 +97,22 @@ def advance(
     return state
 
 
-async def _request_next(connection: Connection, task_id: str, *, now: datetime, out: OutboxBuffer) -> None:
-    """An allocation like the one before, except that this one may be preempted: the task has shown that it resumes."""
+async def _newest(connection: Connection, task_id: str) -> AllocationRow:
     newest = (
         columns_of(AllocationRow)
         .where(allocations.c.task_id == task_id)
         .order_by(func.length(allocations.c.allocation_id).desc(), allocations.c.allocation_id.desc())
         .limit(1)
     )
-    last = row_of(AllocationRow, (await connection.execute(newest)).mappings().one())
+    return row_of(AllocationRow, (await connection.execute(newest)).mappings().one())
+
+
+async def _request_next(connection: Connection, last: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
+    """An allocation like the one before, except that this one may be preempted: the task has shown that it resumes."""
     run = int(last.allocation_id.rpartition(".")[2]) + 1
     row = AllocationRow(
-        allocation_id=allocation_id(task_id, run),
-        task_id=task_id,
+        allocation_id=allocation_id(last.task_id, run),
+        task_id=last.task_id,
         job_id=last.job_id,
         name=last.name,
         pool=last.pool,
@@ -114,6 +122,8 @@ async def _request_next(connection: Connection, task_id: str, *, now: datetime, 
         preemption_timeout_s=last.preemption_timeout_s,
         state=AllocationState.PENDING,
         requested_at=now,
+        time_limit_s=last.time_limit_s,
+        ran_before_s=ran_s(last),
     )
     await insert_rows(connection, [row])
     note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=now, out=out)

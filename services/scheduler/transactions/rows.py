@@ -61,6 +61,7 @@ class TrialRow(Struct, kw_only=True):
     transient_ends: int
     not_before: datetime | None
     error: str | None
+    ran_s: float
 
 
 class TaskRow(Struct, kw_only=True):
@@ -105,6 +106,8 @@ class AllocationRow(Struct, kw_only=True):
     wait_reason: str = ""
     ports: dict[str, int] = {}
     blocked_nodes: list[str] = []
+    time_limit_s: int | None = None
+    ran_before_s: float = 0.0
     namespace: str = ""
     priority: int | None = None
     preempted_at: datetime | None = None

@@ -48,5 +48,6 @@ def trial(**fields: Any) -> TrialRow:
         "transient_ends": 0,
         "not_before": None,
         "error": None,
+        "ran_s": 0.0,
     }
     return TrialRow(**usual | fields)

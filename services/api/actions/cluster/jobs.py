@@ -20,6 +20,7 @@ from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
+from libs.cluster.time_limits import limit_in_pool
 from libs.config.stored import count_in, part
 from libs.db.engine import Database
 from libs.db.outbox import announce
@@ -224,6 +225,8 @@ async def _new_pool(
         raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")
     single_pod = bool(resources.get("is_single_node"))
     check_resources(cluster, capacity.of(pool), pool=pool, slots=slots, single_pod=single_pod)
+    if (limit := count_in(resources, "time_limit")) is not None:
+        limit_in_pool(cluster, pool, limit)
     return _Change(columns={"pool": pool, "queue_position": None}, resources={"resource_pool": pool})
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cluster.time_limits import with_time_limit
 from libs.config import (
     apply_invariants,
     check_stored,
@@ -93,6 +94,7 @@ async def continue_experiment(
     fixed = await asyncio.to_thread(apply_invariants, merge(override, stored), invariants)
     pool, warnings = choose_pool(app, fixed, project)
     config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
+    config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
     policies.check_launch(config["resources"])
     users_pod = await check_pods_of_users(
         connection,

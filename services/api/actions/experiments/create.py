@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cluster.time_limits import with_time_limit
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.new_trials import take_local_ids
 from libs.db.transactions import in_transaction
@@ -80,6 +81,7 @@ async def prepare_experiment(
         fixed = await computed(small, apply_invariants, asked, policies.invariants)
         pool, warnings = choose_pool(app, fixed, project)
         config = await computed(small, _complete, app, user, template, project, policies, pool=pool, now=now)
+        config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
         policies.check_launch(config["resources"])
         users_pod = await check_pods_of_users(
             connection,

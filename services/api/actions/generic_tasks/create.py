@@ -15,6 +15,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool, split_slots
+from libs.cluster.time_limits import with_time_limit
 from libs.config.secrets import mask_secrets
 from libs.db.outbox import announce
 from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
@@ -110,6 +111,7 @@ async def prepare_generic_task(
         default_priority=app.cluster.default_priority(pool),
         has_files=bool(context),
     )
+    config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
     policies.check_launch(config["resources"])
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(
@@ -271,6 +273,7 @@ async def _request_allocation(connection: AsyncConnection, new: NewGenericTask, 
             num_pods=new.num_pods,
             preemptible=False,
             preemption_timeout_s=new.config["preemption_timeout"],
+            time_limit_s=new.config["resources"].get("time_limit"),
             state=AllocationState.PENDING,
             requested_at=now,
         )

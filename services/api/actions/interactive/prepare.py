@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool
+from libs.cluster.time_limits import with_time_limit
 from libs.config import random_name
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.orders import UsersPod
@@ -112,6 +113,7 @@ async def _prepare(
         default_priority=app.cluster.default_priority(granted.pool),
         has_files=bool(request.files),
     )
+    config["resources"] = with_time_limit(app.cluster, granted.pool, config["resources"])
     _check_policies(policies, config)
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(

@@ -90,6 +90,7 @@ async def _insert(
     await connection.execute(insert(tasks).values(**described, context_tgz=prepared.context_tgz, **common))
     await connection.execute(insert(interactive_tasks).values(task_id=task_id, **own))
     wanted = {"name": name, "pool": pool, "slots": resources["slots"], "state": _PENDING, "requested_at": now}
+    wanted["time_limit_s"] = resources.get("time_limit")
     await connection.execute(
         insert(allocations).values(allocation_id=attempt, task_id=task_id, job_id=job_id, **wanted)
     )

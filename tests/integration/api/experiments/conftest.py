@@ -89,7 +89,11 @@ max_restarts: 2
 CLUSTER = ClusterConfig(
     cluster_name="test",
     checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints", "storage_path": "kept"},
-    resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")),
+    resource_pools=(
+        PoolConfig(pool_name="default"),
+        PoolConfig(pool_name="other"),
+        PoolConfig(pool_name="limited", default_time_limit="1h", max_time_limit="2h"),
+    ),
 )
 
 
