@@ -251,11 +251,6 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.is_kubernetes
 
     @property
-    def priority_is_immutable(self) -> bool:
-        """A task keeps its priority for life, as its pods do (docs/reference/kubernetes.md 3.10)."""
-        return self.is_kubernetes
-
-    @property
     def binds_by_itself(self) -> bool:
         """The plan only lets pods in, and the scheduler of the cluster binds them to nodes."""
         return self.is_kubernetes

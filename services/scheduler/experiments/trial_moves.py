@@ -151,11 +151,8 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
     elif row.priority is not None and row.priority != (
         priority := count_in(part(locked.experiment.config, "resources"), "priority")
     ):
-        if locked.cluster.resource_manager.priority_is_immutable:
-            # Its pods keep theirs for life (docs/reference/kubernetes.md 3.10).
-            terminate(row, reason="priority changed", now=locked.now, out=locked.out)
-        else:
-            row.priority = priority
+        # Its pods keep theirs for life, which is no reason to end them (docs/reference/scheduling.md 16, B14).
+        row.priority = priority
 
 
 def _wanted_pool(locked: LockedExperiment) -> str:

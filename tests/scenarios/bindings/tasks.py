@@ -18,8 +18,6 @@ def _of_all(noun: str, **launch: Any) -> tuple[Call, ...]:
         Call(
             f"post_Set{title}Priority",
             {ident: f"{{{noun}}}", "body": {"priority": 7}},
-            refused="priority is immutable",
-            because="pods of a cluster keep theirs, and these tasks may not be started again",
         ),
         Call(f"post_Kill{title}", {ident: f"{{new_{noun}}}"}),
     )

@@ -1,8 +1,8 @@
 """Changes of a job's priority, weight or pool, or of its position, which decide its place in the queue
 (docs/reference/scheduling.md 6.1 and 6.3).
 
-An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool,
-or pods of another priority in a cluster, are asked to leave, and come back as they should be.
+An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool
+are asked to leave, and come back as they should be. A priority decides in the queue alone, so what runs goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from libs.config.stored import count_in, part
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, ResoluteError
@@ -96,8 +96,6 @@ async def _update_one(
             new = await _new_place(connection, wanted, anchor, job=job, cluster=cluster, clock=clock)
         else:
             new = _new_standing(wanted, job)
-        if "priority" in new.columns and experiment is None:
-            await _check_is_mutable(connection, job, cluster)
         await _check_policies(connection, job, new, cluster)
         await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
         if experiment is None:
@@ -139,18 +137,6 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
     if not lives:
         raise JobNotFound(job_id)
     return job
-
-
-async def _check_is_mutable(connection: AsyncConnection, job: Any, cluster: ClusterConfig) -> None:
-    """In a cluster a new priority takes new pods, which only tasks survive that resume
-    (docs/reference/kubernetes.md 3.10). What waits has no pods yet."""
-    if cluster.resource_manager.priority_is_immutable:
-        columns = allocations.c
-        starts = select(columns.name).where(columns.job_id == job.job_id, columns.assigned_at.is_not(None))
-        name = await connection.scalar(starts.where(columns.released_at.is_(None)).limit(1))
-        if name is None:
-            return
-        raise InvalidRequest(f"priority is immutable for {name} in k8s because it may be destructive")
 
 
 async def _set_in_config(connection: AsyncConnection, job_id: str, new: _Change) -> None:

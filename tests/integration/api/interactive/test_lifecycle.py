@@ -88,7 +88,7 @@ def test_the_priority_of_what_has_ended_stays(admin: httpx.Client, task: Task, c
 
 @pytest.fixture(scope="module")
 def in_a_cluster(world: World) -> Iterator[httpx.Client]:
-    """The administrator of a cluster whose pods keep their priority; the database is the same."""
+    """The administrator of a cluster with pods; the database is the same."""
     path = world.directory / "kubernetes.yaml"
     kubernetes = "type: kubernetes\n  max_slots_per_pod: 8"
     path.write_text(CLUSTER.replace("type: process", kubernetes).replace("type: priority", "type: kubernetes"))
@@ -102,15 +102,14 @@ def in_a_cluster(world: World) -> Iterator[httpx.Client]:
         yield client
 
 
-def test_in_a_cluster_only_what_waits_gets_another_priority(
+def test_in_a_cluster_what_runs_gets_another_priority_and_goes_on(
     in_a_cluster: httpx.Client, task: Task, columns_of: Columns
 ) -> None:
-    waits, runs = task("NOTEBOOK"), task("NOTEBOOK", allocation=RUNNING, description="JupyterLab (so-it-is)")
-    post(in_a_cluster, f"notebooks/{waits}/set_priority", {"priority": 7})
-    assert columns_of(waits)["job_priority"] == 7
-    says = refused(in_a_cluster.post(f"/api/v1/notebooks/{runs}/set_priority", json={"priority": 7}))
-    assert says == "priority is immutable for JupyterLab (so-it-is) in k8s because it may be destructive"
-    assert columns_of(runs)["job_priority"] is None
+    waits, runs = task("NOTEBOOK"), task("NOTEBOOK", allocation=RUNNING)
+    for ident in (waits, runs):
+        post(in_a_cluster, f"notebooks/{ident}/set_priority", {"priority": 7})
+        columns = columns_of(ident)
+        assert (columns["job_priority"], columns["preempt_reason"], columns["kill_reason"]) == (7, None, None)
 
 
 @pytest.fixture
