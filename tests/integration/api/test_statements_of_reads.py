@@ -90,7 +90,7 @@ OF_A_TRIAL: Final = (
     Read("an experiment", get_experiment, 2, path={"experimentId": "1"}),
     Read("a trial", get_trial, 3, path={"trialId": "1"}),
     Read(
-        "trials of an experiment", list_trials, 4, query=GetExperimentTrialsQuery(limit=2), path={"experimentId": "1"}
+        "trials of an experiment", list_trials, 3, query=GetExperimentTrialsQuery(limit=2), path={"experimentId": "1"}
     ),
     Read("trials of an empty experiment", list_trials, 2, query=GetExperimentTrialsQuery(), path={"experimentId": "2"}),
     Read("runs", find_runs, 2, body=SearchRequest(project_id=1, limit=2)),

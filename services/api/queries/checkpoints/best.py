@@ -5,51 +5,56 @@ Source: docs/reference/experiments.md 9.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import ColumnElement, Select, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import DriverConnection
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
-from services.api.queries.metric_values import (
-    number_in,
-    report_at_step,
-    searcher_metric_of,
-    sign_of_searcher_metric,
-)
+from libs.db.tables.trials import trials
+from services.api.queries.metric_values import number_in, report_at_step, sign_of_searcher_metric
 from services.api.queries.prepared import PreparedQuery, hidden, one_of_hidden
 from services.api.wire.base import Int64, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload
 
-_value = number_in(searcher_metric_of(metrics, experiments))
-_best = (
-    select(*checkpoints.c)
-    .ext(distinct_on(checkpoints.c.trial_id))
-    .select_from(
-        checkpoints.join(experiments, experiments.c.id == checkpoints.c.experiment_id).join(
-            metrics, report_at_step(metrics, checkpoints, "validation")
+_SHOWN: Final = ("uuid", "report_time", "state", "resources", "metadata", "steps_completed")
+_found: Final = checkpoints.alias("found")
+_reports: Final = metrics.alias("reports")
+
+
+def _best(of_trials: Callable[[ColumnElement[int]], ColumnElement[bool]]) -> Select[Any]:
+    """Of each trial, its checkpoints are looked up, and of each of these the report at its step."""
+    # A configuration is read once for a trial: it may be long, and compressed.
+    wanted = (
+        select(
+            trials.c.id,
+            experiments.c.config["searcher"]["metric"].astext.label("metric"),
+            sign_of_searcher_metric(experiments).label("sign"),
         )
+        .join(experiments, experiments.c.id == trials.c.experiment_id)
+        .where(of_trials(trials.c.id))
+        .offset(literal_column("0"))
+        .subquery("wanted")
     )
-    .where(checkpoints.c.state == "COMPLETED", _value.is_not(None))
-    .order_by(
-        checkpoints.c.trial_id,
-        (_value * sign_of_searcher_metric(experiments)).asc(),
-        checkpoints.c.report_time.desc(),
-        metrics.c.id.desc(),
+    of_trial = [_found.c.trial_id == wanted.c.id, _reports.c.trial_id == wanted.c.id]
+    value = number_in(_reports.c.metrics["validation_metrics"].op("->")(wanted.c.metric))
+    best = (
+        select(*(_found.c[name] for name in _SHOWN))
+        .join(_reports, report_at_step(_reports, _found, "validation"))
+        .where(*of_trial, _found.c.state == "COMPLETED", value.is_not(None))
+        .order_by((value * wanted.c.sign).asc(), _found.c.report_time.desc(), _reports.c.id.desc())
+        .limit(literal_column("1"))
+        .lateral("best")
     )
-)
-_OF_ONE: Final = PreparedQuery(
-    _best.where(checkpoints.c.trial_id == hidden("trial", checkpoints.c.trial_id)), constants_in_text=True
-)
-_OF_SEVERAL: Final = PreparedQuery(
-    _best.where(one_of_hidden(checkpoints.c.trial_id, "trials"), one_of_hidden(metrics.c.trial_id, "trials")),
-    constants_in_text=True,
-)
+    return select(wanted.c.id.label("trial_id"), *best.c).join_from(wanted, best, true())
+
+
+_OF_ONE: Final = PreparedQuery(_best(lambda ident: ident == hidden("trial", ident)), constants_in_text=True)
+_OF_SEVERAL: Final = PreparedQuery(_best(lambda ident: one_of_hidden(ident, "trials")), constants_in_text=True)
 
 
 async def best_checkpoints(

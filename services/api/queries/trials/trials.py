@@ -44,7 +44,7 @@ from services.api.queries.experiments.experiments import check_exists
 from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import numbered
-from services.api.queries.pagination import sql_page
+from services.api.queries.pagination import DEFAULT_SQL_LIMIT, sql_page
 from services.api.queries.prepared import PreparedQuery, given, one_of_given, one_of_hidden
 from services.api.queries.summaries import PresentTrial, is_marked, present_trials, total_batches_of
 from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
@@ -113,16 +113,25 @@ async def list_trials(
 ) -> tuple[list[Trial], Pagination]:
     """A page of the trials of an experiment. Raises NotFound when there is no such experiment."""
     wanted = {"experiment": experiment_id, "states": _stored_states(query.states)}
-    (counted,) = await _COUNT.rows(connection, **wanted)
-    if not counted.total:
+    listing = _listing(query.sort_by, query.order_by)
+    total: int | None = None
+    if query.offset >= 0 and query.limit >= 0:
+        # Which page it is is known without the total.
+        start, limit = query.offset, query.limit or DEFAULT_SQL_LIMIT
+        if found := await listing.rows(connection, **wanted, now=now, start=start, limit=limit):
+            page = sql_page(found[0].total, offset=query.offset, limit=query.limit)
+            return await _in_order(connection, found, now=now), page.pagination
+        total = None if start else 0
+    if total is None:
+        (counted,) = await _COUNT.rows(connection, **wanted)
+        total = counted.total
+    if not total:
         await check_exists(connection, experiment_id)
-    page = sql_page(counted.total, offset=query.offset, limit=query.limit)
+    page = sql_page(total, offset=query.offset, limit=query.limit)
     if page.limit == 0:
         return [], page.pagination
-    listing = _listing(query.sort_by, query.order_by)
     found = await listing.rows(connection, **wanted, now=now, start=page.start, limit=page.limit)
-    rows = sorted(found, key=attrgetter("place"))
-    return await _as_trials(connection, rows, now=now), page.pagination
+    return await _in_order(connection, found, now=now), page.pagination
 
 
 class Tasks(Struct, frozen=True):
@@ -151,6 +160,12 @@ def select_trials(*further: str) -> Select[Any]:
         is_marked().label("is_marked"),
         experiments.c.config["max_restarts"].label("max_restarts"),
     ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
+
+
+async def _in_order(
+    connection: AsyncConnection | DriverConnection, found: Sequence[Any], *, now: datetime
+) -> list[Trial]:
+    return await _as_trials(connection, sorted(found, key=attrgetter("place")), now=now)
 
 
 async def _as_trials(
@@ -285,7 +300,8 @@ _OF_EXPERIMENT: Final = and_(
 NO_TASKS: Final = Tasks()
 
 _ONE: Final = PreparedQuery(select_trials(*_IN_WHOLE).where(trials.c.id == given("trial", trials.c.id)))
-_COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
+_TOTAL: Final = select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT)
+_COUNT: Final = PreparedQuery(_TOTAL)
 _TASKS: Final = PreparedQuery(
     select(
         trial_tasks.c.trial_id,
@@ -331,4 +347,5 @@ def _listing(sort_by: TrialSortBy, order_by: OrderBy) -> PreparedQuery:
     if experiments in asked_tables(order):
         listed = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
     wanted = select(trials.c.id).select_from(listed).where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit)
-    return PreparedQuery(numbered(select_trials(*_IN_WHOLE), trials.c.id, wanted))
+    page = numbered(select_trials(*_IN_WHOLE), trials.c.id, wanted)
+    return PreparedQuery(page.add_columns(_TOTAL.correlate(None).scalar_subquery().label("total")))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import asyncpg
 import pytest
 import pytest_asyncio
@@ -72,6 +75,28 @@ async def test_a_plan_that_is_kept_finds_the_best_checkpoint_by_reports_of_its_t
     plan = "\n".join(line for (line,) in lines)
     assert "Seq Scan on metrics" not in plan, plan
     assert "trial_id_metric_group_total_batches" in plan or "uq_metrics_step" in plan, plan
+
+
+async def test_best_checkpoints_are_found_by_the_reports_of_their_steps_alone(filled: str) -> None:
+    wanted = list(range(1, 101))
+
+    async def read(db: Database) -> object:
+        async with db.read_prepared() as connection:
+            return await best_checkpoints(connection, wanted)
+
+    [statement] = await statements_of(filled, read)
+    assert "size_bytes" not in statement.sql  # of what nobody shows
+    connection = await asyncpg.connect(filled)
+    try:
+        rows = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.sql}", *statement.parameters)
+    finally:
+        await connection.close()
+    assert _rows_of_reports(json.loads(rows[0][0])[0]["Plan"]) <= len(wanted)
+
+
+def _rows_of_reports(plan: dict[str, Any]) -> float:
+    own: float = plan["Actual Rows"] * plan["Actual Loops"] if "metrics" in plan.get("Relation Name", "") else 0
+    return own + sum(map(_rows_of_reports, plan.get("Plans", ())))
 
 
 @pytest.mark.parametrize(
