@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from services.scheduler.plan.decisions import Blocked
+from services.scheduler.plan.preemption.returning import is_resting
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.reservations import NodeReservation
 from services.scheduler.plan.snapshot import NEVER, PendingAllocation, PoolSnapshot
@@ -129,7 +130,7 @@ class BlockedRequests:
             return True
         if all(self._gives_way(request, head.request) for head in self._heads.values()):
             return True
-        if not (self._preempts and request.preemptible):
+        if not (self._preempts and request.preemptible) or is_resting(request, self._pool):
             return False
         # Those whose nodes are about to come free would only have it leave again.
         return not any(head.is_final or self._is_imminent(head) for head in self._heads.values())

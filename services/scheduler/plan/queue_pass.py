@@ -18,6 +18,7 @@ from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.preemption.preemption import Preemption
+from services.scheduler.plan.preemption.returning import is_resting
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
@@ -88,6 +89,7 @@ class QueuePass:
             rank=self._rank,
             share=owner_of if tree is not None else lambda _: "",
             limited_jobs=self._pool.max_slots_by_job,
+            rests=lambda request: is_resting(request, self._pool),
         )
         if tree is not None:
             return FairShareOrder(tree, classes)
@@ -177,7 +179,7 @@ class QueuePass:
         """Whether others are asked to leave for the first of ``queue``."""
         request = queue.first
         clearance = self._blocked.clearance(request)
-        if clearance is Clearance.NOWHERE:
+        if clearance is Clearance.NOWHERE or is_resting(request, self._pool):
             return False
         found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)
         if found is None:

@@ -96,6 +96,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Since when it is the first of its priority that has no room."""
     overtaken: int = 0
     """Allocations behind it that have started since."""
+    preempted: int = 0
+    """How often its task was preempted lately."""
 
     @property
     def slots(self) -> int:

@@ -23,6 +23,7 @@ from services.scheduler.plan.snapshot import (
     PoolPolicy,
     PoolSnapshot,
 )
+from services.scheduler.queue.returned import times_preempted
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
@@ -108,6 +109,7 @@ async def load_pool(
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
     held = await _HELD.rows(connection, **parameters, preempts=scheduler.preempts)
+    returned = await times_preempted(connection, pool.pool_name, now) if scheduler.preempts else {}
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
     reported = {} if capacity is None else capacity.quota_slots_of
     quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
@@ -119,7 +121,10 @@ async def load_pool(
     snapshot = PoolSnapshot(
         nodes=None if capacity is None else nodes_of(capacity, excluded),
         held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
-        pending=tuple(request_of(row, default, scheduler.share_by) for row in pending),
+        pending=tuple(
+            request_of(row, default, scheduler.share_by, preempted=returned.get(row["allocation_id"], 0))
+            for row in pending
+        ),
         max_slots_by_job={row["job_id"]: row["max_slots"] for row in (*pending, *held) if row["max_slots"] is not None},
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
@@ -210,7 +215,9 @@ def off_the_pool(held: HeldAllocation) -> HeldAllocation:
     return msgspec.structs.replace(held, pods=tuple(("", slots) for _, slots in held.pods))
 
 
-def request_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str]) -> PendingAllocation:
+def request_of(
+    row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str], *, preempted: int = 0
+) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
@@ -226,6 +233,7 @@ def request_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence
         nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,
+        preempted=preempted,
     )
 
 

@@ -6,8 +6,9 @@ one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nod
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
 may not be preempted; ``leaving``; ``by user`` for its share; ``for 60`` for seconds that it says it runs; ``ran 60``
 for seconds that it has; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is
-blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to where
-one would stand that was the fourth.
+blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to
+where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago 60`` for seconds since it
+has come back.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=1)
 _SECOND = 1_000_000 * MICROSECOND
 _REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)(?:\[(\d+)\])?(?:@(\S+))?((?: .+)?)")
-_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated", "at")
+_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated", "at", "back", "ago")
 
 
 class Case(NamedTuple):
@@ -108,7 +109,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         "share": said.get("by", ""),
         "priority": int(priority or 42),
         "submitted_at": START if job else at,
-        "requested_at": at,
+        "requested_at": NOW - timedelta(seconds=int(said.get("ago", 0))) if "back" in said else at,
         "position": position_at(START) + int(float(said["at"]) * _SECOND) if "at" in said else None,
         "preemptible": "np" not in flags,
     }
@@ -130,6 +131,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         nominated=tuple(Placement(node, each) for node in said.get("nominated", "").split(",") if node),
         blocked_at=NOW - timedelta(seconds=int(said["since"])) if "since" in said else None,
         overtaken=int(said.get("overtaken", 0)),
+        preempted=int(said.get("back", 0)),
     )
 
 

@@ -13,6 +13,7 @@ from tests.scenarios.queue.notation import Case, check
 
 W = WaitReason
 PREEMPTS = PoolPolicy(preemption=True)
+RESTS = PoolPolicy(preemption=True, min_runtime=timedelta(minutes=1))
 A4 = {"a1": 4}
 TWO = {"a1": 4, "a2": 4}
 EIGHT = {"a": 8}
@@ -64,6 +65,49 @@ CASES = [
         TWO,
         "j1 1[42]@a1; j2 4[42]@a2; j3 4[42] at 0.5",
         preempts="j2>j3",
+        policy=PREEMPTS,
+    ),
+    Case(
+        "a victim that has come back preempts nobody for a while",
+        A4,
+        "low 4[50]@a1; mid 4[45] back 1 ago 59",
+        "",
+        {"mid": W.NO_ROOM},
+        policy=RESTS,
+    ),
+    Case("and then does", A4, "low 4[50]@a1; mid 4[45] back 1 ago 60", preempts="low>mid", policy=RESTS),
+    Case(
+        "after the third time it waits four times as long",
+        A4,
+        "low 4[50]@a1; mid 4[45] back 3 ago 239",
+        "",
+        {"mid": W.NO_ROOM},
+        policy=RESTS,
+    ),
+    Case("but not for ever", A4, "low 4[50]@a1; mid 4[45] back 99 ago 3600", preempts="low>mid", policy=RESTS),
+    Case("it starts at once where there is room", A4, "mid 4[45] back 9", "mid", policy=RESTS),
+    Case(
+        "what is like it, but has not been preempted, does not wait with it",
+        A4,
+        "low 4[50]@a1; mid 4[45] back 1; other 4[45]",
+        "",
+        {"mid": W.NO_ROOM},
+        preempts="low>other",
+        policy=RESTS,
+    ),
+    Case(
+        "on slots that are kept for others it would only be asked to leave again",
+        TWO,
+        "hi 4[40]@a1 np; hi8 2x4[40]; back 1[45] back 1; new 1[45]",
+        "new",
+        {"back": W.BEHIND_PRIORITY},
+        policy=RESTS,
+    ),
+    Case(
+        "where nothing is safe for a while, a victim that comes back need not wait",
+        A4,
+        "low 4[50]@a1; mid 4[45] back 9",
+        preempts="low>mid",
         policy=PREEMPTS,
     ),
     Case(

@@ -42,11 +42,13 @@ def classify(
     rank: Callable[[PendingAllocation], Rank],
     share: Callable[[PendingAllocation], str],
     limited_jobs: Collection[str],
+    rests: Callable[[PendingAllocation], bool],
 ) -> dict[str, list[QueueClass]]:
     """The classes of ``requests``, by share.
 
     share         whose part of the pool it is, where the policy divides it; else ""
     limited_jobs  jobs that may not hold more than so many slots: each has classes of its own
+    rests         whether nobody leaves for it at present
     """
     classes: dict[tuple[object, ...], list[tuple[Rank, PendingAllocation]]] = {}
     owners: dict[str, list[QueueClass]] = {}
@@ -61,6 +63,7 @@ def classify(
             one.namespace,
             one.blocked_nodes,
             one.runs_for,
+            rests(one),
             one.job if one.job in limited_jobs else "",
         )
         alike = classes.get(key)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from libs.states.allocation import CLUSTER_PREEMPTS
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.queue.returned import REMEMBERED, times_preempted
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World
 
@@ -58,6 +60,24 @@ async def test_what_cannot_be_asked_yet_is_killed_and_comes_back(world: World) -
         await w.launcher.running(3)
         [trial] = await w.api.trials(low)
         assert (trial["state"], trial["restarts"]) == ("ACTIVE", 0)
+
+
+async def test_a_victim_that_waits_again_is_known_to_have_left(world: World) -> None:
+    world.cluster = PREEMPTS
+    async with world.scheduling() as w:
+        low = await w.api.create(resources=wants(8, priority=50))
+        [first] = await w.launcher.running()
+        await w.api.ready(first)
+        await w.api.create(resources=wants(8, priority=10))
+        await eventually(lambda: _is_asked_to_leave(w, first))
+        assert await _times_preempted(w) == {}
+        await w.api.ack(first)
+        await w.launcher.exit(first)
+        await w.launcher.running(2)
+        await eventually(lambda: _has_come_back(w, low))
+        [waits] = [row["allocation_id"] for row in await w.api.allocations(low) if row["assigned_at"] is None]
+        assert await _times_preempted(w) == {waits: 1}
+        assert await _times_preempted(w, later=REMEMBERED) == {}
 
 
 async def test_no_more_leave_than_make_room(world: World) -> None:
@@ -131,6 +151,15 @@ def wants(slots: int, **more: object) -> dict[str, object]:
 
 async def _is_asked_to_leave(world: World, allocation: str) -> bool:
     return (await world.api.allocation(allocation))["preempt_reason"] == CLUSTER_PREEMPTS
+
+
+async def _has_come_back(world: World, experiment: int) -> bool:
+    return len(await world.api.allocations(experiment)) == 2
+
+
+async def _times_preempted(world: World, *, later: timedelta = timedelta()) -> Mapping[str, int]:
+    async with world.db.read() as connection:
+        return await times_preempted(connection, "default", datetime.now(UTC) + later)
 
 
 async def _count_leaving(world: World, count: int) -> bool:

@@ -102,6 +102,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             runs_for=draw(st.none() | st.sampled_from((timedelta(minutes=1), timedelta(minutes=10)))),
             blocked_at=draw(st.none() | st.sampled_from((NOW, NOW - timedelta(hours=1), NOW - timedelta(hours=9)))),
             overtaken=draw(st.sampled_from((0, 0, 1))),
+            preempted=draw(st.sampled_from((0, 0, 1, 7))),
         )
         for i in range(draw(st.integers(0, 12)))
     )
