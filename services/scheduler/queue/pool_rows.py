@@ -23,10 +23,12 @@ from services.scheduler.plan.snapshot import (
     PoolPolicy,
     PoolSnapshot,
 )
+from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.returned import times_preempted
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
+           a.time_limit_s, a.ran_before_s,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
            a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
@@ -39,7 +41,7 @@ _PENDING: Final = PreparedStatement("""
 """)
 _HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace, a.preemptible,
-           a.requested_at, a.assigned_at, a.start_time,
+           a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
            j.workspace_id, j.weight, j.queue_position, s.saved_at
@@ -194,6 +196,7 @@ def held_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[st
         leaving=row["leaving"],
         started_at=row["start_time"] or row["assigned_at"] + STARTING_GRACE,
         saved_at=row["saved_at"],
+        ends_at=ends_at_of(row),
     )
 
 
@@ -230,6 +233,7 @@ def request_of(
         namespace=row["namespace"],
         share=share_of(row, share_by),
         preemptible=row["preemptible"],
+        runs_for=runs_for_of(row),
         nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,
