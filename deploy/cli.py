@@ -71,6 +71,12 @@ SUBCOMMANDS: Final = (
     ),
     Subcommand("audit", "deploy.operations.audit", "print who changed what", "resolute audit --user ann --since 2h"),
     Subcommand(
+        "limits",
+        "deploy.operations.limits",
+        "what users, groups and workspaces may hold",
+        "resolute limits set user ann --slots 8",
+    ),
+    Subcommand(
         "db",
         "deploy.operations.db",
         "bring the database to the schema of this release, or look which it has",

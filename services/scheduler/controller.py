@@ -228,9 +228,11 @@ class SchedulerController:
         return None if capacity is None else self._closed_nodes.without_closed(capacity)
 
     def _plan(self, pool: str) -> None:
-        """Have the queue of ``pool`` planned, or all of them when it is not named."""
-        for queue in self._queues.values() if not pool else filter(None, (self._queues.get(pool),)):
-            queue.notify()
+        """Have the queue of ``pool`` planned, and those that wait for limits of all pools, or all of them when it is
+        not named."""
+        for name, queue in self._queues.items():
+            if not pool or name == pool or queue.waits_for_shared_limits:
+                queue.notify()
 
     def _allocation_ended(self, row: AllocationRow) -> None:
         self._work_queue.enqueue(Request("allocation", row.allocation_id))

@@ -200,6 +200,8 @@ RIGHTS: Final = (
     Right("change log level", "PATCH", "/api/v1/master/config", ADMINS, frozenset({1}), body={}),
     Right("view master configuration", "GET", "/api/v1/master/config", ADMINS, frozenset({1})),
     Right("read audit log", "GET", "/api/v1/resolute/audit", ADMINS, frozenset({1})),
+    Right("set limit", "PUT", "/api/v1/resolute/limits", ADMINS, frozenset({1}), body={"scope": "user", "slots": 9}),
+    Right("list limits", "GET", "/api/v1/resolute/limits", EVERYBODY, ALL_ROLES),
     Right("find agents to scrape", "GET", "/prom/det-http-sd-config", EVERYBODY, frozenset({1})),
     Right("disable agent", "POST", "/api/v1/agents/{agent}/disable", ADMINS, frozenset({1})),
     Right("enable agent", "POST", "/api/v1/agents/{agent}/enable", ADMINS, frozenset({1})),

@@ -78,6 +78,7 @@ TABLES = {
     "config": ["config", "check", "master.yaml"],
     "doctor": ["doctor"],
     "audit": ["audit"],
+    "limits": ["limits", "list"],
 }
 """Subcommands that print a table or a list, as one types them."""
 SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore", "completion"}

@@ -1,4 +1,4 @@
-"""Rows of which there is one per installation, its history, and the outbox."""
+"""Rows of which there is one per installation, its history, the outbox, and limits of what is held."""
 
 from __future__ import annotations
 
@@ -145,4 +145,33 @@ import_rows = Table(
     Column("source_hash", Uuid),
     # As the import has left it here.
     Column("target_hash", Uuid, nullable=False),
+)
+
+# What users, groups and workspaces may hold. The api writes it, the scheduler reads it for each plan.
+resource_limits = Table(
+    "resource_limits",
+    metadata,
+    serial_id(),
+    # user, group or workspace
+    Column("scope", Text, nullable=False),
+    # Id of the user, group or workspace; 0 is each that has no such limit of its own. It refers to nothing, so that
+    # making the table locks nothing: limits of what has been deleted concern nobody.
+    Column("subject_id", BigInteger, nullable=False),
+    # '' is all pools together.
+    Column("pool", Text, nullable=False),
+    # '' is slots at once.
+    Column("period", Text, nullable=False),
+    Column("amount", Float, nullable=False),
+    # Whether those leave that hold more; else nothing new starts.
+    Column("preempts", Boolean, nullable=False),
+    Column("set_by", BigInteger, nullable=False),
+    moment("set_at", nullable=False),
+)
+Index(
+    "uq_resource_limits",
+    resource_limits.c.scope,
+    resource_limits.c.subject_id,
+    resource_limits.c.pool,
+    resource_limits.c.period,
+    unique=True,
 )

@@ -350,6 +350,9 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "DELETE /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": USERS,
     # The queue, and what there is to run on.
     "GET /api/v1/resolute/waiting": USERS,
+    "GET /api/v1/resolute/limits": USERS,
+    "PUT /api/v1/resolute/limits": USERS,
+    "DELETE /api/v1/resolute/limits/{limitId}": USERS,
     "GET /api/v1/job-queues": USERS,
     "GET /api/v1/job-queues-v2": USERS,
     "GET /api/v1/job-queues/stats": USERS,

@@ -111,6 +111,7 @@ class Forecaster:
                 capacity=capacity,
                 now=self._clock.now(),
                 limits_may_be_lowered=False,
+                is_carried_out=False,
             )
             snapshot = shortened(loaded.snapshot, self._settings.most)
             ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]

@@ -12,7 +12,7 @@ from typing import Final
 
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
-from services.scheduler.plan.limits import Limits
+from services.scheduler.plan.limits.limits import Limits
 from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTree, owner_of
 from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
@@ -135,10 +135,10 @@ class QueuePass:
             self._leave_level()
             self._level = level
         request = queue.first
-        reason = self._limits.reached(request, level)
-        if reason is not None:
-            self._limits.wait(request, reason)
-            self._close(queue, reason, order)
+        reached = self._limits.reached(request, level)
+        if reached is not None:
+            self._limits.wait(reached, level)
+            self._close(queue, reached.reason, order, detail=reached.detail)
             return
         start, in_reserved = self._find_start(request)
         if start is not None:
@@ -212,21 +212,21 @@ class QueuePass:
         if self._tree is not None:
             self._tree.add(owner_of(request), request.slots)
 
-    def _close(self, queue: QueueClass, reason: WaitReason, order: QueueOrder) -> None:
+    def _close(self, queue: QueueClass, reason: WaitReason, order: QueueOrder, *, detail: str = "") -> None:
         for request in queue.rest():
-            self._decisions[request.allocation] = Wait(request.allocation, reason)
+            self._decisions[request.allocation] = Wait(request.allocation, reason, detail)
         order.close(queue)
 
     def _leave_level(self) -> None:
         """Those that waited for room wait for a limit instead that requests of their own level have used up since."""
         counted, self._alone = self._alone, 0
         for queue in self._blocked_here:
-            reason = self._limits.reached(queue.first, queue.rank[0])
-            if reason is None:
+            reached = self._limits.reached(queue.first, queue.rank[0])
+            if reached is None:
                 counted += len(queue)
                 continue
             for request in queue.rest():
-                self._decisions[request.allocation] = Wait(request.allocation, reason)
-            self._limits.wait(queue.first, reason)
+                self._decisions[request.allocation] = Wait(request.allocation, reached.reason, reached.detail)
+            self._limits.wait(reached, queue.rank[0])
         self._blocked_here = []
         self._blocked.leave_level(counted)

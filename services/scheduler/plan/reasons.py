@@ -19,6 +19,7 @@ class WaitReason(StrEnum):
     POOL_QUOTA = "the quota of the resource pool is used up"
     NO_PORTS = "waiting for ports to become free: running trials hold them all"
     WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
+    SLOT_LIMIT = "a limit of slots at once is reached"
 
     @property
     def code(self) -> str:
@@ -40,6 +41,3 @@ BLOCKS_LOWER_PRIORITIES = frozenset(
 TOO_LARGE is not among them: all others could leave, and it would wait as before. Once there are nodes enough for it, it
 waits for room like anybody else.
 """
-
-BLOCKS_ITS_NAMESPACE = frozenset({WaitReason.POOL_QUOTA, WaitReason.WORKSPACE_QUOTA})
-"""Waiting for something that less important requests in the same namespace would use up."""

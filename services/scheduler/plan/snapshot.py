@@ -48,6 +48,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Node and slots of each pod that has not ended; a node may be unknown by now."""
     namespace: str = ""
     """Whose quota it counts against; "" is the namespace of the pool."""
+    limits: tuple[str, ...] = ()
+    """Keys of the shared limits that it counts against, in their order."""
     share: str = ""
     """Who has it under fair share: path of the user, group or workspace; "" is the job."""
     priority: int = 0
@@ -85,8 +87,9 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """As in ``HeldAllocation``."""
     blocked_nodes: frozenset[str] = frozenset()
     namespace: str = ""
+    limits: tuple[str, ...] = ()
     share: str = ""
-    """As in ``HeldAllocation``."""
+    """As in ``HeldAllocation``, all three."""
     preemptible: bool = False
     runs_for: timedelta | None = None
     """At most, as its owner has declared."""
@@ -102,6 +105,22 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def slots(self) -> int:
         return self.pods[0] * len(self.pods)
+
+
+class SlotLimit(Struct, frozen=True, kw_only=True, gc=False):
+    """Slots that a user, a group or a workspace may hold at once."""
+
+    holder: str
+    """In words, as in ``user ann``."""
+    where: str = ""
+    """The pool that it is for, in words; "" is the whole cluster."""
+    most: int
+    elsewhere: int = 0
+    """Slots that it holds in other pools, where those count."""
+    leaving: int = 0
+    """Those of them whose holders were asked to leave."""
+    preempts: bool = False
+    """Whether those leave that hold more, as after the limit was lowered. Otherwise nothing new starts."""
 
 
 class PoolPolicy(Struct, frozen=True, kw_only=True):
@@ -139,6 +158,8 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     """Slots that may be held in the pool's own namespace, where less than its nodes have."""
     quota_by_namespace: Mapping[str, int] = {}
     """The same for namespaces of workspaces that have a quota."""
+    limits: Mapping[str, SlotLimit] = {}
+    """Of users, groups and workspaces, by the keys that allocations name."""
     weights: Mapping[str, float] = {}
     """Of shares under fair share, where it is not 1."""
     policy: PoolPolicy = PoolPolicy()

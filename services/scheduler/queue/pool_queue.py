@@ -107,6 +107,12 @@ class PoolQueue:
         self._settings = settings
         self._notified = asyncio.Event()
         self._limits_looked_at = -math.inf
+        self._waits_for_shared_limits = False
+
+    @property
+    def waits_for_shared_limits(self) -> bool:
+        """Whether what ends in another pool may let something start here."""
+        return self._waits_for_shared_limits
 
     def notify(self) -> None:
         """Something about the pool may have changed."""
@@ -136,6 +142,7 @@ class PoolQueue:
             self._ended(row)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
         PREEMPTED.labels(self._pool.pool_name).inc(outcome.preempted)
+        self._waits_for_shared_limits = WaitReason.SLOT_LIMIT in outcome.waiting
         self._show_waiting(outcome.waiting)
         return outcome
 

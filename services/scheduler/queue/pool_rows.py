@@ -25,6 +25,7 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.returned import times_preempted
+from services.scheduler.queue.shared_limits import load_shared_limits
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
@@ -60,11 +61,12 @@ _HELD_ELSEWHERE: Final = PreparedStatement("""
     WHERE a.pool <> :pool AND a.namespace = ANY(:limited) AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
       AND (a.pods = '[]' OR a.namespace <> ALL(:reported))
 """)
-# Somebody has lowered what a job may hold: then there is something to plan, though nothing waits.
-_OVER_MAX_SLOTS: Final = PreparedStatement("""
+# Somebody has lowered what may be held: then there is something to plan, though nothing waits.
+_LIMITS_LOWERED: Final = PreparedStatement("""
     SELECT 1 FROM allocations a JOIN jobs j ON j.job_id = a.job_id
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL AND j.max_slots IS NOT NULL
     GROUP BY j.job_id HAVING sum(a.slots) > j.max_slots
+    UNION ALL SELECT 1 FROM resource_limits WHERE preempts AND pool IN ('', :pool)
     LIMIT 1
 """)
 _QUOTAS_ASKED_FOR: Final = PreparedStatement("""
@@ -96,10 +98,12 @@ async def load_pool(
     capacity: PoolCapacity | None,
     now: datetime,
     limits_may_be_lowered: bool = True,
+    is_carried_out: bool = True,
 ) -> LoadedPool:
     """Everything that is pending or held in the pool; empty of held ones when nothing is pending.
 
     limits_may_be_lowered  jobs may hold more than they may now: then what they hold matters, though nothing is pending
+    is_carried_out         the plan of it gives slots in this transaction, so that limits of all pools have to be locked
     """
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
@@ -107,7 +111,7 @@ async def load_pool(
     # Who is bound to where the pool runs anyway shares its quota.
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
     pending = await _PENDING.rows(connection, **parameters, **places)
-    if not pending and not (limits_may_be_lowered and await _OVER_MAX_SLOTS.rows(connection, **parameters)):
+    if not pending and not (limits_may_be_lowered and await _LIMITS_LOWERED.rows(connection, **parameters)):
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
     held = await _HELD.rows(connection, **parameters, preempts=scheduler.preempts)
@@ -119,17 +123,25 @@ async def load_pool(
     elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
     excluded = await disabled_nodes(connection)
     default = cluster.default_priority(pool.pool_name)
-    own = [held_of(row, default, scheduler.share_by) for row in held]
+    shared = await load_shared_limits(connection, pool.pool_name, pending, held, lock=is_carried_out)
+    own = [held_of(row, default, scheduler.share_by, shared.keys_of(row)) for row in held]
     snapshot = PoolSnapshot(
         nodes=None if capacity is None else nodes_of(capacity, excluded),
         held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
         pending=tuple(
-            request_of(row, default, scheduler.share_by, preempted=returned.get(row["allocation_id"], 0))
+            request_of(
+                row,
+                default,
+                scheduler.share_by,
+                shared.keys_of(row),
+                preempted=returned.get(row["allocation_id"], 0),
+            )
             for row in pending
         ),
         max_slots_by_job={row["job_id"]: row["max_slots"] for row in (*pending, *held) if row["max_slots"] is not None},
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
+        limits=shared.limits,
         weights=weights_of((*pending, *held), scheduler.share_by) if scheduler.type == "fair_share" else {},
         policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
         now=now,
@@ -183,10 +195,13 @@ def _held_by_other_pools(node: NodeCapacity) -> int:
     return sum(device.foreign and device.allocation is not None for device in node.devices)
 
 
-def held_of(row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str]) -> HeldAllocation:
+def held_of(
+    row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str], limits: tuple[str, ...] = ()
+) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
     return msgspec.structs.replace(
         held_elsewhere(row),
+        limits=limits,
         share=share_of(row, share_by),
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
@@ -219,7 +234,12 @@ def off_the_pool(held: HeldAllocation) -> HeldAllocation:
 
 
 def request_of(
-    row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str], *, preempted: int = 0
+    row: Mapping[Any, Any],
+    default_priority: int,
+    share_by: Sequence[str],
+    limits: tuple[str, ...] = (),
+    *,
+    preempted: int = 0,
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
@@ -231,6 +251,7 @@ def request_of(
         position=position_of(row),
         blocked_nodes=frozenset(row["blocked_nodes"]),
         namespace=row["namespace"],
+        limits=limits,
         share=share_of(row, share_by),
         preemptible=row["preemptible"],
         runs_for=runs_for_of(row),

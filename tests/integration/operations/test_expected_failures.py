@@ -30,6 +30,7 @@ COMMANDS: dict[str, list[str]] = {
     "doctor": [],
     "smoke-test": ["--master", "http://127.0.0.1:1"],
     "audit": [],
+    "limits": ["list", "--master", "http://127.0.0.1:1"],
     "db": ["current"],
     "bus": ["shrink", "--to", "one"],
     "backup": ["{state}/../backup.tar.gz"],

@@ -4,11 +4,11 @@ A request is ``name slots[priority]`` with ``pods x slots`` for gangs, as in ``t
 already, each pod on its node. Requests are in the order of their jobs, oldest first, unless a job is named: requests of
 one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nodes that log policies exclude; ``in ns``
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
-may not be preempted; ``leaving``; ``by user`` for its share; ``for 60`` for seconds that it says it runs; ``ran 60``
-for seconds that it has; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is
-blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to
-where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago 60`` for seconds since it
-has come back.
+may not be preempted; ``leaving``; ``by user`` for its share; ``under key,key`` for shared limits that it counts
+against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds that it has; ``saved 60`` for seconds since
+its last checkpoint; ``since 60`` for seconds that it is blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for
+a job that was moved to where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago
+60`` for seconds since it has come back.
 """
 
 from __future__ import annotations
@@ -29,13 +29,28 @@ from services.scheduler.plan.snapshot import (
     Placement,
     PoolPolicy,
     PoolSnapshot,
+    SlotLimit,
 )
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=1)
 _SECOND = 1_000_000 * MICROSECOND
 _REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)(?:\[(\d+)\])?(?:@(\S+))?((?: .+)?)")
-_WITH_VALUE = ("not", "in", "by", "for", "ran", "saved", "since", "overtaken", "nominated", "at", "back", "ago")
+_WITH_VALUE = (
+    "not",
+    "in",
+    "by",
+    "under",
+    "for",
+    "ran",
+    "saved",
+    "since",
+    "overtaken",
+    "nominated",
+    "at",
+    "back",
+    "ago",
+)
 
 
 class Case(NamedTuple):
@@ -56,6 +71,7 @@ class Case(NamedTuple):
     max_slots: Mapping[str, int] = {}
     quota: int | None = None
     quotas: Mapping[str, int] = {}
+    limits: Mapping[str, SlotLimit] = {}
     weights: Mapping[str, float] = {}
     unavailable: str = ""
     lent: Mapping[str, int] = {}
@@ -85,6 +101,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         max_slots_by_job=case.max_slots,
         quota_slots=case.quota,
         quota_by_namespace=case.quotas,
+        limits=case.limits,
         weights=case.weights,
         policy=case.policy,
         now=NOW,
@@ -106,6 +123,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         "allocation": name,
         "job": job or name,
         "namespace": said.get("in", ""),
+        "limits": tuple(filter(None, said.get("under", "").split(","))),
         "share": said.get("by", ""),
         "priority": int(priority or 42),
         "submitted_at": START if job else at,

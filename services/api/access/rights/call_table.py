@@ -391,6 +391,9 @@ CALLS: Final[Mapping[str, Needs]] = {
     "PATCH /api/v1/template/rename": _in_body(_A.EDIT_TEMPLATE, _K.TEMPLATE, lambda call: (call.body.old_name,)),
     # The queue, and what there is to run on.
     "GET /api/v1/resolute/waiting": OPEN,
+    "GET /api/v1/resolute/limits": OPEN,
+    "PUT /api/v1/resolute/limits": _cluster(_A.SET_LIMITS),
+    "DELETE /api/v1/resolute/limits/{limitId}": _cluster(_A.SET_LIMITS),
     "GET /api/v1/job-queues": OPEN,
     "GET /api/v1/job-queues-v2": OPEN,
     "GET /api/v1/job-queues/stats": OPEN,

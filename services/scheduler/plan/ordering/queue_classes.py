@@ -61,6 +61,7 @@ def classify(
             one.pods,
             one.preemptible,
             one.namespace,
+            one.limits,
             one.blocked_nodes,
             one.runs_for,
             rests(one),

@@ -18,13 +18,21 @@ from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
+from services.scheduler.plan.snapshot import (
+    HeldAllocation,
+    NodeSlots,
+    PendingAllocation,
+    PoolPolicy,
+    PoolSnapshot,
+    SlotLimit,
+)
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(hours=1)
 NODES = ("a", "b", "c", "d")
 OWNERS = ("", "x", "y", "team/x", "team/y")
+UNDER = ((), ("ann",), ("lab",), ("ann", "lab"), ("bob", "lab"))
 
 
 def moments() -> st.SearchStrategy[datetime]:
@@ -54,6 +62,18 @@ def held_pods(draw: st.DrawFn) -> tuple[tuple[str, int], ...]:
 
 
 @st.composite
+def slot_limits(draw: st.DrawFn) -> SlotLimit:
+    elsewhere = draw(st.integers(0, 3))
+    return SlotLimit(
+        holder="user ann",
+        most=draw(st.integers(0, 8)),
+        elsewhere=elsewhere,
+        leaving=draw(st.integers(0, elsewhere)),
+        preempts=draw(st.booleans()),
+    )
+
+
+@st.composite
 def pools(draw: st.DrawFn) -> PoolSnapshot:
     nodes = {
         name: NodeSlots(
@@ -74,6 +94,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             job=draw(jobs),
             pods=draw(held_pods()),
             namespace=draw(namespaces),
+            limits=draw(st.sampled_from(UNDER)),
             share=draw(owners),
             priority=draw(st.sampled_from((10, 42, 99))),
             submitted_at=draw(moments()),
@@ -97,6 +118,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             position=draw(positions()),
             blocked_nodes=draw(st.frozensets(st.sampled_from(NODES), max_size=2)),
             namespace=draw(namespaces),
+            limits=draw(st.sampled_from(UNDER)),
             share=draw(owners),
             preemptible=draw(st.booleans()),
             runs_for=draw(st.none() | st.sampled_from((timedelta(minutes=1), timedelta(minutes=10)))),
@@ -113,6 +135,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         max_slots_by_job=draw(st.dictionaries(jobs, st.integers(0, 6))),
         quota_slots=draw(st.none() | st.integers(0, 12)),
         quota_by_namespace=draw(st.dictionaries(st.sampled_from(("n1", "n2")), st.integers(0, 6))),
+        limits=draw(st.dictionaries(st.sampled_from(("ann", "bob", "lab")), slot_limits())),
         weights=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "j1")), st.sampled_from((0.0, 0.5, 2.0)))),
         policy=draw(policies()),
         now=NOW,
@@ -134,6 +157,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                     allocation=request.allocation,
                     job=request.job,
                     namespace=request.namespace,
+                    limits=request.limits,
                     share=request.share,
                     priority=request.priority,
                     submitted_at=request.submitted_at,
@@ -168,12 +192,14 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
     aux: Counter[str] = Counter()
     by_job: Counter[str] = Counter()
     in_namespace: Counter[str] = Counter()
+    shared = Counter({key: limit.elsewhere for key, limit in pool.limits.items()})
     for held in pool.held:
         by_job[held.job] += held.slots
         for node, count in held.pods:
             slots[node] += count
             aux[node] += not count
         in_namespace[held.namespace] += held.slots
+        shared.update(dict.fromkeys(held.limits, held.slots))
     started_on: set[str] = set()
     started = list(made.starts)
     for start in started:
@@ -181,6 +207,7 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
         assert tuple(place.slots for place in start.placements) == request.pods, "whole gangs only"
         by_job[request.job] += request.slots
         in_namespace[request.namespace] += request.slots
+        shared.update(dict.fromkeys(request.limits, request.slots))
         for place in start.placements:
             assert nodes[place.node].available
             assert place.node not in request.blocked_nodes
@@ -197,6 +224,7 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
             assert by_job[request.job] <= pool.max_slots_by_job.get(request.job, by_job[request.job])
             quota = pool.quota_by_namespace.get(request.namespace) if request.namespace else pool.quota_slots
             assert quota is None or in_namespace[request.namespace] <= quota
+            assert all(shared[key] <= pool.limits[key].most for key in request.limits if key in pool.limits)
 
 
 @given(pools(), st.randoms())
@@ -242,7 +270,9 @@ def test_nobody_leaves_in_vain(pool: PoolSnapshot) -> None:
 def test_no_inversion_of_priorities(pool: PoolSnapshot) -> None:
     """What starts without being out of the way takes no place that something of a better priority waits for."""
     policy = PoolPolicy(queue="priority", larger_priority_first=pool.policy.larger_priority_first)
-    pool = msgspec.structs.replace(pool, policy=policy, max_slots_by_job={}, quota_slots=None, quota_by_namespace={})
+    pool = msgspec.structs.replace(
+        pool, policy=policy, max_slots_by_job={}, quota_slots=None, quota_by_namespace={}, limits={}
+    )
     made = plan(pool)
     rank = ranking(policy)
     requests = {request.allocation: request for request in pool.pending}

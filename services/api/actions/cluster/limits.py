@@ -1,0 +1,78 @@
+"""Sets and removes limits of what users, groups and workspaces may hold. Plans keep them from the next one on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Text, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Database
+from libs.db.tables.cluster import resource_limits
+from libs.db.tables.users import groups, users
+from libs.db.tables.workspaces import workspaces
+from libs.errors import InvalidRequest, NotFound
+from services.api.queries.cluster.limits import find_limit
+from services.api.wire.cluster.limits import Limit, LimitEnforcement, LimitScope, SetLimitRequest
+
+MOST: Final = 1_000_000
+_NAMES: Final = {
+    LimitScope.USER: (users.c.id, func.lower(users.c.username, type_=Text)),
+    LimitScope.GROUP: (groups.c.id, func.lower(groups.c.name, type_=Text)),
+    LimitScope.WORKSPACE: (workspaces.c.id, func.lower(workspaces.c.name, type_=Text)),
+}
+
+
+async def set_limit(
+    db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, now: datetime
+) -> Limit:
+    """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound."""
+    if not 0 <= request.slots <= MOST:
+        raise InvalidRequest(f"slots: a number from 0 to {MOST}")
+    if request.resource_pool and cluster.pool(request.resource_pool) is None:
+        raise NotFound("resource pool", request.resource_pool)
+    async with db.transaction() as connection:
+        values = {
+            "amount": request.slots,
+            "preempts": request.enforce is LimitEnforcement.PREEMPT,
+            "set_by": user_id,
+            "set_at": now,
+        }
+        key = {
+            "scope": request.scope.value,
+            "subject_id": await _subject(connection, request),
+            "pool": request.resource_pool,
+            "period": "",
+        }
+        row = insert(resource_limits).values(**key, **values)
+        made = row.on_conflict_do_update(index_elements=list(key), set_=values).returning(resource_limits.c.id)
+        ident: int = (await connection.execute(made)).scalar_one()
+        limit = await find_limit(connection, ident)
+    if limit is None:  # whom it is for has been deleted meanwhile
+        raise NotFound(request.scope.value, request.name)
+    return limit
+
+
+async def remove_limit(db: Database, ident: int) -> None:
+    """Raises NotFound."""
+    async with db.transaction() as connection:
+        gone = delete(resource_limits).where(resource_limits.c.id == ident).returning(resource_limits.c.id)
+        if (await connection.execute(gone)).scalar_one_or_none() is None:
+            raise NotFound("limit", ident)
+
+
+async def _subject(connection: AsyncConnection, request: SetLimitRequest) -> int:
+    """Id of whom it is for; 0 for everybody."""
+    if not request.name:
+        if request.scope is LimitScope.GROUP:
+            raise InvalidRequest("name: a limit of a group needs the name of the group")
+        return 0
+    ident, name = _NAMES[request.scope]
+    found = await connection.scalar(select(ident).where(name == request.name.lower()))
+    if found is None:
+        raise NotFound(request.scope.value, request.name)
+    subject: int = found
+    return subject

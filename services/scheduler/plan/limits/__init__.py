@@ -1,0 +1,1 @@
+"""How much may be held together, by whom: one counter per limit."""

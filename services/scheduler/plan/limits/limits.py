@@ -1,0 +1,87 @@
+"""Limits of what may be held together: slots of a job, quotas of the pool and of namespaces, and what users, groups and
+workspaces may hold. A request counts against each that concerns it, and starts when none would be exceeded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from services.scheduler.plan.limits.counters import Reached, SlotCounter
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
+
+
+class Limits:
+    """What is held, and may be. Concerns slots only: auxiliary tasks have no limit here."""
+
+    def __init__(self, pool: PoolSnapshot) -> None:
+        self._of_jobs = {
+            job: SlotCounter(most, WaitReason.JOB_MAX_SLOTS, blocks=False, is_enforced=True)
+            for job, most in pool.max_slots_by_job.items()
+        }
+        self._of_namespaces = {
+            namespace: SlotCounter(most, WaitReason.WORKSPACE_QUOTA)
+            for namespace, most in pool.quota_by_namespace.items()
+        }
+        if pool.quota_slots is not None:
+            self._of_namespaces[""] = SlotCounter(pool.quota_slots, WaitReason.POOL_QUOTA)
+        self._shared = {
+            key: SlotCounter(limit.most, WaitReason.SLOT_LIMIT, is_enforced=limit.preempts, limit=limit)
+            for key, limit in pool.limits.items()
+        }
+        for held in pool.held:
+            self._hold(held)
+
+    def reached(self, request: PendingAllocation, level: int) -> Reached | None:
+        """The first limit that ``request`` would exceed. The smallest level is the most important one."""
+        if not request.slots:
+            return None
+        for counter in self._of(request):
+            if (reached := counter.reached(request, level)) is not None:
+                return reached
+        return None
+
+    def wait(self, reached: Reached, level: int) -> None:
+        """A request of ``level`` waits for what it has reached: what is less important must not use it up."""
+        if reached.counter is not None:
+            reached.counter.wait(level)
+
+    def start(self, request: PendingAllocation) -> None:
+        self._hold(request)
+
+    def excess(self, held: Iterable[HeldAllocation]) -> list[HeldAllocation]:
+        """Of ``held``, in their order, those that have to leave so that nobody holds more than is enforced."""
+        over = Counter(
+            {
+                counter: excess
+                for counters in (self._of_jobs, self._shared)
+                for counter in counters.values()
+                if (excess := counter.excess()) > 0
+            }
+        )
+        if not over:
+            return []
+        found = []
+        for one in sorted(held, key=lambda one: not one.leaving):
+            due = [counter for counter in self._of(one) if over[counter] > 0 and counter.concerns(one)]
+            if not (due and one.slots and (one.leaving or one.preemptible)):
+                continue
+            for counter in self._of(one):
+                over[counter] -= one.slots
+            if not one.leaving:
+                found.append(one)
+        return found
+
+    def _hold(self, one: HeldAllocation | PendingAllocation) -> None:
+        for counter in self._of(one):
+            counter.hold(one.slots)
+
+    def _of(self, one: HeldAllocation | PendingAllocation) -> Iterator[SlotCounter]:
+        """The counters that it counts against, the narrowest first."""
+        if (of_job := self._of_jobs.get(one.job)) is not None:
+            yield of_job
+        if (of_namespace := self._of_namespaces.get(one.namespace)) is not None:
+            yield of_namespace
+        for key in one.limits:
+            if (shared := self._shared.get(key)) is not None:
+                yield shared
