@@ -139,7 +139,7 @@ class BlockedRequests:
         return head.reservation is not None and head.reservation.until <= self._pool.now
 
     def _ends_in_time(self, request: PendingAllocation) -> bool:
-        if request.runs_for is None:
+        if request.runs_for is None or any(head.is_final for head in self._heads.values()):
             return False
         untils = [head.reservation.until for head in self._heads.values() if head.reservation is not None]
         return bool(untils) and max(untils) != NEVER and self._pool.now + request.runs_for <= min(untils)

@@ -93,7 +93,7 @@ class QueuePass:
         )
         if tree is not None:
             return FairShareOrder(tree, classes)
-        return RankOrder(queue for queues in classes.values() for queue in queues)
+        return RankOrder((queue for queues in classes.values() for queue in queues), self._pool.now)
 
     def _release_excess(self) -> None:
         """Those of jobs that hold more than they may now leave, the newest first."""
@@ -126,7 +126,7 @@ class QueuePass:
         if self._tree is None or not blocked:
             return requests
         first = min(blocked, key=lambda one: (one.blocked_at, self._rank(one)))
-        self._look_at(QueueClass([(self._rank(first), first)]), RankOrder(()))
+        self._look_at(QueueClass([(self._rank(first), first)]), RankOrder((), self._pool.now))
         return [one for one in requests if one is not first]
 
     def _look_at(self, queue: QueueClass, order: QueueOrder) -> None:
@@ -144,11 +144,14 @@ class QueuePass:
         if start is not None:
             self._blocked.started(in_reserved=in_reserved, request=request)
             self._start(request, start)
-        elif not (self._waits_for_those_who_leave(request, level) or self._make_room(queue)):
+        elif self._waits_for_those_who_leave(request, level):
+            order.block(level)
+        elif not self._make_room(queue):
             reason = self._why(request)
             if reason not in _OWN:
                 self._blocked.block(request, level)
                 self._blocked_here.append(queue)
+                order.block(level)
             self._close(queue, reason, order)
             return
         queue.advance()

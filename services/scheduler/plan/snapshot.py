@@ -93,6 +93,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     preemptible: bool = False
     runs_for: timedelta | None = None
     """At most, as its owner has declared."""
+    expected: timedelta | None = None
+    """How long it is expected to run, by what its owner ran before; nobody is held to it."""
     nominated: tuple[Placement, ...] = ()
     """Room that others were asked to leave for it."""
     blocked_at: datetime | None = None

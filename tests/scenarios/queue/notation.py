@@ -5,7 +5,8 @@ already, each pod on its node. Requests are in the order of their jobs, oldest f
 one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nodes that log policies exclude; ``in ns``
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
 may not be preempted; ``leaving``; ``by user`` for its share; ``under key,key`` for shared limits that it counts
-against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds that it has; ``saved 60`` for seconds since
+against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds that it has; ``expected 60`` for what it is
+expected to run; ``saved 60`` for seconds since
 its last checkpoint; ``since 60`` for seconds that it is blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for
 a job that was moved to where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago
 60`` for seconds since it has come back.
@@ -42,6 +43,7 @@ _WITH_VALUE = (
     "by",
     "under",
     "for",
+    "expected",
     "ran",
     "saved",
     "since",
@@ -146,6 +148,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         pods=(each,) * int(pods or 1),
         blocked_nodes=frozenset(said["not"].split(",")) if "not" in said else frozenset(),
         runs_for=timedelta(seconds=int(said["for"])) if "for" in said else None,
+        expected=timedelta(seconds=int(said["expected"])) if "expected" in said else None,
         nominated=tuple(Placement(node, each) for node in said.get("nominated", "").split(",") if node),
         blocked_at=NOW - timedelta(seconds=int(said["since"])) if "since" in said else None,
         overtaken=int(said.get("overtaken", 0)),

@@ -129,6 +129,9 @@ class FairShareOrder:
     def close(self, queue: QueueClass) -> None:
         self._return_path()
 
+    def block(self, level: int) -> None:
+        """Nothing: shares decide who passes."""
+
     def _return_path(self) -> None:
         """Put what was popped back into the heaps, with what it uses now."""
         for parent, name in reversed(self._popped):

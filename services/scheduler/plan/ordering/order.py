@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
+from services.scheduler.plan.ordering.backfill import expansion
 from services.scheduler.plan.ordering.queue_classes import QueueClass
 
 
@@ -21,20 +23,45 @@ class QueueOrder(Protocol):
     def close(self, queue: QueueClass) -> None:
         """None of its requests can start in this plan."""
 
+    def block(self, level: int) -> None:
+        """The first of a level has no room: those that come now pass it."""
+
 
 class RankOrder:
-    """By rank alone: ``priority``, and ``fifo``, which has one level."""
+    """By rank: ``priority``, and ``fifo``, which has one level. Who passes another one comes by expansion factor
+    (backfill.py)."""
 
-    def __init__(self, queues: Iterable[QueueClass]) -> None:
+    def __init__(self, queues: Iterable[QueueClass], now: datetime) -> None:
+        self._now = now
         self._heap = list(queues)
         heapify(self._heap)
+        self._blocked_level: int | None = None
+        self._passing: list[tuple[float, QueueClass]] = []
+        """Classes of the level that is blocked; no two are equal in both."""
 
     def pop(self) -> QueueClass | None:
+        if self._passing:
+            return heappop(self._passing)[1]
         return heappop(self._heap) if self._heap else None
 
     def put_back(self, queue: QueueClass) -> None:
-        if queue:
+        if not queue:
+            return
+        if queue.rank[0] == self._blocked_level:
+            heappush(self._passing, self._passed_by(queue))
+        else:
             heappush(self._heap, queue)
 
     def close(self, queue: QueueClass) -> None:
         """Nothing: it is not in the heap."""
+
+    def block(self, level: int) -> None:
+        if level == self._blocked_level:
+            return
+        self._blocked_level = level
+        while self._heap and self._heap[0].rank[0] == level:
+            self._passing.append(self._passed_by(heappop(self._heap)))
+        heapify(self._passing)
+
+    def _passed_by(self, queue: QueueClass) -> tuple[float, QueueClass]:
+        return -expansion(queue.first, queue.rank[1], self._now), queue

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from services.scheduler.plan.ordering.backfill import magnitude
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.snapshot import PendingAllocation
 
@@ -65,6 +66,7 @@ def classify(
             one.blocked_nodes,
             one.runs_for,
             rests(one),
+            magnitude(one),
             one.job if one.job in limited_jobs else "",
         )
         alike = classes.get(key)

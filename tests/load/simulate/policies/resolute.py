@@ -106,6 +106,7 @@ class Resolute:
             blocked_nodes=self._excluded_by(job.models, state.nodes),
             preemptible=True,
             runs_for=timedelta(seconds=left_s),
+            expected=timedelta(seconds=left_s),
         )
 
     def _excluded_by(self, models: frozenset[str], nodes: Sequence[SimulatedNode]) -> frozenset[str]:
