@@ -66,10 +66,9 @@ def reserve(
         return None
     until = places[pods - 1].free_at
     if until != NEVER:
-        # Any that are free by then would do. The choice must not depend on what is free now: the next plan would leave
-        # to others what this one has kept.
+        # Any that are free by then would do. Those are the surest that lack least now: ends may be later than expected.
         places = places[: bisect_right(places, until, key=lambda place: place.free_at)]
-        places.sort(key=lambda place: (place.number, place.node))
+        places.sort(key=lambda place: (place.lacking, place.number, place.node))
     units: Counter[str] = Counter()
     for place in places[:pods]:
         units[place.node] += need
