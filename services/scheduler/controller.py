@@ -143,6 +143,7 @@ class SchedulerController:
                 capacity=self._capacity_now,
                 ended=self._allocation_ended,
                 settings=settings.queue,
+                past_runs=self._forecaster.past_runs,
             )
             for pool in cluster.resource_pools
         }

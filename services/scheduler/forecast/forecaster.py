@@ -78,6 +78,10 @@ class Forecaster:
         self._estimated = {pool.pool_name for pool in cluster.resource_pools}
         """Pools that may have rows: of those of the scheduler before nobody knows."""
 
+    def past_runs(self) -> PastRuns:
+        """As they were known at the last estimate."""
+        return self._past.known
+
     async def run(self) -> None:
         """Estimate until cancelled."""
         await run_periodically("forecast", self._round, every_s=self._settings.every_s, wake=asyncio.Event())
@@ -112,6 +116,7 @@ class Forecaster:
                 now=self._clock.now(),
                 limits_may_be_lowered=False,
                 is_carried_out=False,
+                past=self._past.known,
             )
             snapshot = shortened(loaded.snapshot, self._settings.most)
             ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]

@@ -46,15 +46,16 @@ class PastRunsCache:
 
     def __init__(self, *, otherwise: timedelta) -> None:
         self._otherwise = otherwise
-        self._known = PastRuns(otherwise=otherwise)
+        self.known = PastRuns(otherwise=otherwise)
+        """What was read last; nothing at first."""
         self._read_at: float | None = None
 
     async def get(self, connection: Connection, *, now: datetime) -> PastRuns:
         if self._read_at is None or time.monotonic() - self._read_at >= _FRESH_S:
             rows = await _RUNS.rows(connection, since=now - REMEMBERED, most=_MOST, sizes=list(SIZES))
-            self._known = past_runs_of(rows, otherwise=self._otherwise)
+            self.known = past_runs_of(rows, otherwise=self._otherwise)
             self._read_at = time.monotonic()
-        return self._known
+        return self.known
 
 
 def past_runs_of(rows: Iterable[Mapping[Any, Any]], *, otherwise: timedelta) -> PastRuns:

@@ -30,6 +30,7 @@ from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import Preempt, Start
+from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
@@ -97,6 +98,7 @@ class PoolQueue:
         capacity: Callable[[str], PoolCapacity | None],
         ended: Callable[[AllocationRow], None],
         settings: QueueSettings,
+        past_runs: Callable[[], PastRuns] = lambda: NOTHING_RAN,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -105,6 +107,7 @@ class PoolQueue:
         self._capacity = capacity
         self._ended = ended
         self._settings = settings
+        self._past_runs = past_runs
         self._notified = asyncio.Event()
         self._limits_looked_at = -math.inf
         self._waits_for_shared_limits = False
@@ -161,6 +164,7 @@ class PoolQueue:
             capacity=capacity,
             now=self._clock.now(),
             limits_may_be_lowered=self._is_time_for_limits(),
+            past=self._past_runs(),
         )
         made = plan(loaded.snapshot)
         starts = list(made.starts)

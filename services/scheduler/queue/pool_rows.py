@@ -15,6 +15,7 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
 from services.scheduler.orders.disabled_nodes import disabled_nodes
+from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
     NodeSlots,
@@ -24,6 +25,7 @@ from services.scheduler.plan.snapshot import (
     PoolSnapshot,
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
+from services.scheduler.queue.expected_times import expected_of
 from services.scheduler.queue.returned import times_preempted
 from services.scheduler.queue.shared_limits import load_shared_limits
 
@@ -32,6 +34,7 @@ _PENDING: Final = PreparedStatement("""
            a.time_limit_s, a.ran_before_s,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
+           t.task_type, a.pool,
            a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
     FROM allocations a
     LEFT JOIN queue_states q ON q.allocation_id = a.allocation_id AND q.pool = a.pool
@@ -99,10 +102,12 @@ async def load_pool(
     now: datetime,
     limits_may_be_lowered: bool = True,
     is_carried_out: bool = True,
+    past: PastRuns = NOTHING_RAN,
 ) -> LoadedPool:
     """Everything that is pending or held in the pool; empty of held ones when nothing is pending.
 
     limits_may_be_lowered  jobs may hold more than they may now: then what they hold matters, though nothing is pending
+    past                   how long others ran
     is_carried_out         the plan of it gives slots in this transaction, so that limits of all pools have to be locked
     """
     parameters = {"pool": pool.pool_name}
@@ -135,6 +140,7 @@ async def load_pool(
                 scheduler.share_by,
                 shared.keys_of(row),
                 preempted=returned.get(row["allocation_id"], 0),
+                expected=expected_of(row, past),
             )
             for row in pending
         ),
@@ -240,6 +246,7 @@ def request_of(
     limits: tuple[str, ...] = (),
     *,
     preempted: int = 0,
+    expected: timedelta | None = None,
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
@@ -255,6 +262,7 @@ def request_of(
         share=share_of(row, share_by),
         preemptible=row["preemptible"],
         runs_for=runs_for_of(row),
+        expected=expected,
         nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,

@@ -76,6 +76,10 @@ class PastRuns(Struct, frozen=True, kw_only=True):
         return None
 
 
+NOTHING_RAN: Final = PastRuns()
+"""Nothing is known of runs."""
+
+
 def size_of(slots: int) -> int:
     return bisect_right(SIZES, slots)
 

@@ -12,7 +12,8 @@ from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.telemetry import value
 from services.scheduler.forecast.forecaster import Forecaster
 from services.scheduler.forecast.past_runs import PastRunsCache
-from services.scheduler.plan.forecast.run_times import RunKind
+from services.scheduler.plan.forecast.run_times import PastRuns, RunKind
+from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
 from tests.harness import FakeClock, eventually
 from tests.integration.scheduler.world import World
@@ -94,6 +95,20 @@ async def test_what_ran_to_its_end_is_what_is_expected(world: World) -> None:
     assert expected(1, 4) == 20, "the median of three runs of this size"
     assert expected(1, 1) == 55, "of all four runs of this user"
     assert expected(2, 0) == 15, "of all six runs in the pool"
+
+
+async def test_plans_are_told_what_is_expected(world: World) -> None:
+    await _two_that_wait(world)
+    past = PastRuns(by_pool={("default", "TRIAL"): (HOUR / 2, 3)})
+    for known, expected in ((past, HOUR / 2), (PastRuns(), None)):
+        async with world.db.read() as connection:
+            pool = world.cluster.pool("default")
+            assert pool is not None
+            now = datetime.now(UTC)
+            loaded = await load_pool(
+                connection, pool, cluster=world.cluster, capacity=CAPACITY, now=now, is_carried_out=False, past=known
+            )
+        assert [one.expected for one in loaded.snapshot.pending] == [expected, expected]
 
 
 async def _two_that_wait(world: World) -> tuple[str, str]:
