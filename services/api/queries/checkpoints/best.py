@@ -29,7 +29,7 @@ _reports: Final = metrics.alias("reports")
 def _best(of_trials: Callable[[ColumnElement[int]], ColumnElement[bool]]) -> Select[Any]:
     """Of each trial, its checkpoints are looked up, and of each of these the report at its step."""
     # A configuration is read once for a trial: it may be long, and compressed.
-    wanted = (
+    asked = (
         select(
             trials.c.id,
             experiments.c.config["searcher"]["metric"].astext.label("metric"),
@@ -38,19 +38,19 @@ def _best(of_trials: Callable[[ColumnElement[int]], ColumnElement[bool]]) -> Sel
         .join(experiments, experiments.c.id == trials.c.experiment_id)
         .where(of_trials(trials.c.id))
         .offset(literal_column("0"))
-        .subquery("wanted")
+        .subquery("asked")
     )
-    of_trial = [_found.c.trial_id == wanted.c.id, _reports.c.trial_id == wanted.c.id]
-    value = number_in(_reports.c.metrics["validation_metrics"].op("->")(wanted.c.metric))
+    of_trial = [_found.c.trial_id == asked.c.id, _reports.c.trial_id == asked.c.id]
+    value = number_in(_reports.c.metrics["validation_metrics"].op("->")(asked.c.metric))
     best = (
         select(*(_found.c[name] for name in _SHOWN))
         .join(_reports, report_at_step(_reports, _found, "validation"))
         .where(*of_trial, _found.c.state == "COMPLETED", value.is_not(None))
-        .order_by((value * wanted.c.sign).asc(), _found.c.report_time.desc(), _reports.c.id.desc())
+        .order_by((value * asked.c.sign).asc(), _found.c.report_time.desc(), _reports.c.id.desc())
         .limit(literal_column("1"))
         .lateral("best")
     )
-    return select(wanted.c.id.label("trial_id"), *best.c).join_from(wanted, best, true())
+    return select(asked.c.id.label("trial_id"), *best.c).join_from(asked, best, true())
 
 
 _OF_ONE: Final = PreparedQuery(_best(lambda ident: ident == hidden("trial", ident)), constants_in_text=True)
