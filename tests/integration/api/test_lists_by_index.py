@@ -273,6 +273,24 @@ async def test_those_with_a_text_in_their_name_are_counted_by_its_index(filled: 
     assert "ix_experiments_name_trigrams" in await _plan_of(filled, counting)
 
 
+@pytest.mark.parametrize("of_runs", [False, True])
+async def test_searches_find_a_text_in_names_by_its_index(filled: str, of_runs: bool) -> None:
+    node = group("and", field("experimentName" if of_runs else "name", "contains", "UN 4321", "EXPERIMENT", "TEXT"))
+    request = SearchRequest(limit=10, filter=json.dumps({"filterGroup": node, "showArchived": True}))
+
+    async def read(db: Database) -> object:
+        if of_runs:
+            return await search_runs(db, request, rights=READER)
+        async with db.read() as connection:
+            return await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+
+    recorded = await statements_of(asyncpg_url(filled), read)
+    found = [each for each in recorded if "name_trigrams" in each.sql]
+    assert len(found) == 2
+    for statement in found:
+        assert "ix_experiments_name_trigrams" in await _plan_of(filled, statement)
+
+
 @pytest.mark.parametrize("sort", ["", "id=desc", "startTime=desc", "experimentName=asc"])
 async def test_a_plan_that_is_kept_does_not_look_for_the_runs_of_a_small_project_among_all(
     filled: str, sort: str

@@ -10,8 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, FromClause, Select, Text, UnaryExpression, func, or_, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, FromClause, Select, UnaryExpression, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.visitors import replacement_traverse
 
@@ -45,14 +44,13 @@ from services.api.queries.page_rows import rows_of_list, rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
 from services.api.queries.totals import total_in_groups, total_of_label
+from services.api.queries.trigrams import having_trigrams
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy
 
 NOTES_LEFT_OUT: Final = "omitted"
 """Stands in lists for notes, which may be long."""
-_TRIGRAM: Final = 3
-"""Shorter texts are in so many names that no index finds them."""
 
 best_trials = trials.alias("best_trial")
 num_trials = (
@@ -377,8 +375,7 @@ def matching_text(*, name: str, description: str, labels: Sequence[str]) -> list
     conditions: list[ColumnElement[bool]] = []
     if name:
         conditions.append(experiments.c.config["name"].astext.icontains(name, autoescape=True))
-    if len(name) >= _TRIGRAM:
-        conditions.append(trigrams_of_experiment_name.contains(func.name_trigrams(name, type_=ARRAY(Text))))
+    conditions += having_trigrams(trigrams_of_experiment_name, name)
     if description:
         conditions.append(experiments.c.config["description"].astext.icontains(description, autoescape=True))
     if labels:

@@ -22,11 +22,20 @@ from services.api.queries.search import addresses, hyperparameters, run_values
 from services.api.queries.search.asked_metrics import asked_metrics
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
-from services.api.queries.search.language.filters import MOST_CHARACTERS_OF_A_NAME, ColumnType, Field, Group, Location
+from services.api.queries.search.language.filters import (
+    MOST_CHARACTERS_OF_A_NAME,
+    ColumnType,
+    Field,
+    Group,
+    Location,
+    Operator,
+)
 from services.api.queries.search.language.metric_ids import AGGREGATES, MetricId, parse_metric_id
 from services.api.queries.search.language.sorting import SortKey
+from services.api.queries.search.language.values import text_of
 from services.api.queries.search.operators import ValueKind, condition
 from services.api.queries.summaries import present_series
+from services.api.queries.trigrams import having_trigrams
 
 INDEXED_ORDERS: Final = frozenset({"id", "startTime"})
 """Columns by which a project is sorted without a look at rows behind the page."""
@@ -135,7 +144,10 @@ def _fixed(table: SearchTable, field: Field) -> ColumnElement[bool]:
         raise _unknown(table, field)
     if table.of_runs and field.column == addresses.COLUMN and field.operator in addresses.OPERATORS:
         return addresses.condition(field)
-    return condition(column.filtered, column.kind, field)
+    found = condition(column.filtered, column.kind, field)
+    if column.trigrams is not None and field.operator is Operator.CONTAINS:
+        return and_(found, *having_trigrams(column.trigrams, text_of(field)))
+    return found
 
 
 def _metric(table: SearchTable, field: Field) -> ColumnElement[bool]:

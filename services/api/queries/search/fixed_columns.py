@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Text, cast, func
 
-from libs.db.tables.experiments import experiments, natural_experiment_name
+from libs.db.tables.experiments import experiments, natural_experiment_name, trigrams_of_experiment_name
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
@@ -24,9 +24,12 @@ from services.api.queries.search.operators import ValueKind
 
 @dataclass(frozen=True, slots=True)
 class FixedColumn:
+    """trigrams  of what is filtered, where an index has them"""
+
     filtered: ColumnElement[Any]
     kind: ValueKind
     sorted: Sequence[ColumnElement[Any]]
+    trigrams: ColumnElement[Any] | None = None
 
 
 def _both(expression: ColumnElement[Any], kind: ValueKind) -> FixedColumn:
@@ -51,7 +54,9 @@ parent_archived: Final = experiments.c.archived
 _progress: Final = func.coalesce(experiments.c.progress, 0.0)
 _percent: Final = FixedColumn(cast(func.round(_progress * 100), BigInteger), ValueKind.INTEGER, [_progress])
 
-_name: Final = FixedColumn(_in_config("name"), ValueKind.TEXT, [natural_experiment_name])
+_name: Final = FixedColumn(
+    _in_config("name"), ValueKind.TEXT, [natural_experiment_name], trigrams=trigrams_of_experiment_name
+)
 
 _OF_BOTH: Final[Mapping[str, FixedColumn]] = {
     "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, [natural(func.nullif(_in_config("labels"), "[]"))]),
