@@ -208,6 +208,7 @@ def _resources(*, strict: bool) -> Shape:
             "native_parallel": flag,
             "is_single_node": flag,
             "time_limit": time_limit,
+            "preemptible": flag,
         },
         strict=strict,
     )

@@ -1,7 +1,8 @@
 """Terminates an allocation, by preemption or by a kill. Pure: what changes is the row, and what goes out.
 
 Preemption asks: the task checkpoints, acknowledges and exits, and is killed at the deadline. It takes a task that can
-be asked: preemptible, and ready, which means that its code runs and listens. Everything else is killed at once.
+be asked: preemptible, with time to leave, and ready, which means that its code runs and listens. Everything else is
+killed at once, which is SIGTERM and some seconds.
 All of it may be done again and changes nothing then. Source: docs/reference/scheduling.md 7 (flows) and 8.1.
 """
 
@@ -47,7 +48,7 @@ def terminate(row: AllocationRow, *, reason: str, now: datetime, out: OutboxBuff
     """Ask it to leave if it can be asked, else kill it."""
     if is_leaving(row):
         return
-    if row.assigned_at is None or not (row.preemptible and row.is_ready):
+    if row.assigned_at is None or not (row.preemptible and row.is_ready and row.preemption_timeout_s):
         kill(row, reason=reason, now=now, out=out)
         return
     row.preempted_at = now

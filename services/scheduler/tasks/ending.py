@@ -1,4 +1,5 @@
-"""Ends tasks that run once when their only allocation has ended, whatever ended it.
+"""Ends tasks that run once when their allocation has ended, whatever ended it, except that what may be preempted, and
+was, goes back to the queue and runs anew.
 
 How a trial reacts is decided in ``experiments/``, how a generic task in ``generic.py``.
 Source: docs/reference/harness-protocol.md 17.3.
@@ -6,18 +7,32 @@ Source: docs/reference/harness-protocol.md 17.3.
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from typing import Final
+
+from sqlalchemy import select, text
 
 from libs.clock import Clock
 from libs.db.engine import Connection, Database
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.transactions import in_transaction
 from libs.events.changes import JobChanged, TaskChanged
+from libs.states.generic_task import TaskTrigger
 from services.scheduler.allocations.termination import is_over
+from services.scheduler.allocations.time_limits import has_used_up
 from services.scheduler.deletion.checkpoint_gc import TASK_TYPE as GC_TASK
 from services.scheduler.deletion.checkpoint_gc import record_outcome
+from services.scheduler.tasks.generic_exits import trigger_of
+from services.scheduler.tasks.next_allocation import request_next
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, TaskRow, lock_one
+
+_UNUSED: Final = text("UPDATE interactive_tasks SET last_active_at = NULL WHERE task_id = :task")
+"""Nobody could use it while it waits, so its idle time begins with its next start."""
+
+
+def comes_back(row: AllocationRow) -> bool:
+    """Whether the task of an allocation that is over had only to make room, and runs again when there is some."""
+    return row.preemptible and trigger_of(row) == TaskTrigger.LEFT and not has_used_up(row)
 
 
 class TaskEnding:
@@ -44,7 +59,10 @@ class TaskEnding:
         out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
         if task.task_type == GC_TASK and task.experiment_id is not None:
             await record_outcome(connection, task.experiment_id, row, now=now, out=out)
-        if task.end_time is None:
+        if task.end_time is None and comes_back(row):
+            await connection.execute(_UNUSED, {"task": row.task_id})
+            await request_next(connection, row, now=now, out=out)
+        elif task.end_time is None:
             task.end_time = now
             out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))
             out.announce(JobChanged(job_id=row.job_id, what="ended", pool=row.pool))

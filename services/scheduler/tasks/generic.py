@@ -16,15 +16,13 @@ from libs.db.engine import Connection, Database
 from libs.db.tables.tasks import allocations, jobs
 from libs.db.transactions import in_transaction
 from libs.events.changes import JobChanged, TaskChanged
-from libs.ids import allocation_id
-from libs.states.allocation import AllocationState
 from libs.states.generic_task import AT_REST, STOPPING, TERMINAL, GenericTaskState, TaskTrigger, step
 from libs.tasks.generic import TASK_TYPE
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, kill, terminate
-from services.scheduler.allocations.time_limits import has_used_up, ran_s
+from services.scheduler.allocations.time_limits import has_used_up
 from services.scheduler.tasks.generic_exits import KILLED, PAUSED, trigger_of
-from services.scheduler.transactions.allocation_messages import changed, note
+from services.scheduler.tasks.next_allocation import request_next
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import (
     AllocationRow,
@@ -32,7 +30,6 @@ from services.scheduler.transactions.rows import (
     Locked,
     TaskRow,
     columns_of,
-    insert_rows,
     lock_many,
     lock_one,
     row_of,
@@ -67,7 +64,7 @@ class GenericTasks:
             if has_used_up(last):
                 state = step(state, TaskTrigger.KILLED) or state  # there is no time left for another one
             else:
-                await _request_next(connection, last, now=now, out=out)
+                await request_next(connection, last, now=now, out=out)
         task.state = state
         if state != before:
             out.announce(TaskChanged(task_id=task_id, task_type=TASK_TYPE, what="state", state=state))
@@ -105,29 +102,6 @@ async def _newest(connection: Connection, task_id: str) -> AllocationRow:
         .limit(1)
     )
     return row_of(AllocationRow, (await connection.execute(newest)).mappings().one())
-
-
-async def _request_next(connection: Connection, last: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
-    """An allocation like the one before, except that this one may be preempted: the task has shown that it resumes."""
-    run = int(last.allocation_id.rpartition(".")[2]) + 1
-    row = AllocationRow(
-        allocation_id=allocation_id(last.task_id, run),
-        task_id=last.task_id,
-        job_id=last.job_id,
-        name=last.name,
-        pool=last.pool,
-        slots=last.slots,
-        num_pods=last.num_pods,
-        preemptible=True,
-        preemption_timeout_s=last.preemption_timeout_s,
-        state=AllocationState.PENDING,
-        requested_at=now,
-        time_limit_s=last.time_limit_s,
-        ran_before_s=ran_s(last),
-    )
-    await insert_rows(connection, [row])
-    note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=now, out=out)
-    out.announce(changed(row, "requested"))
 
 
 async def _end(

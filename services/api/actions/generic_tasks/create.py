@@ -260,7 +260,7 @@ _FIRST_RUN: Final = 1
 
 
 async def _request_allocation(connection: AsyncConnection, new: NewGenericTask, job_id: str, now: datetime) -> None:
-    """The first one may not be preempted: nobody knows yet whether the task resumes."""
+    """The first one may be preempted only if its owner says so: nobody knows yet whether the task resumes."""
     ident, name = allocation_id(new.task_id, _FIRST_RUN), f"Generic Task {new.task_id}"
     await connection.execute(
         insert(allocations).values(
@@ -271,7 +271,7 @@ async def _request_allocation(connection: AsyncConnection, new: NewGenericTask, 
             pool=new.pool,
             slots=new.config["resources"]["slots"],
             num_pods=new.num_pods,
-            preemptible=False,
+            preemptible=bool(new.config["resources"].get("preemptible")),
             preemption_timeout_s=new.config["preemption_timeout"],
             time_limit_s=new.config["resources"].get("time_limit"),
             state=AllocationState.PENDING,

@@ -23,10 +23,13 @@ async def kill_task(connection: AsyncConnection, kind: InteractiveType, task_id:
 
     Raises NotFound.
     """
-    row = await load_row(connection, kind, task_id)
-    allocation_id: str = row.allocation_id
+    allocation_id: str = (await load_row(connection, kind, task_id)).allocation_id
     await request_kill(connection, allocation_id, reason=KILLED_BY_USER)
-    return allocation_id
+    # It may have been preempted, and have got another one before the first was locked.
+    newest: str = (await load_row(connection, kind, task_id)).allocation_id
+    if newest != allocation_id:
+        await request_kill(connection, newest, reason=KILLED_BY_USER)
+    return newest
 
 
 async def report_idle(connection: AsyncConnection, task_id: str, *, idle: bool, now: datetime) -> None:

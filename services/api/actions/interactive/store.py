@@ -91,6 +91,9 @@ async def _insert(
     await connection.execute(insert(interactive_tasks).values(task_id=task_id, **own))
     wanted = {"name": name, "pool": pool, "slots": resources["slots"], "state": _PENDING, "requested_at": now}
     wanted["time_limit_s"] = resources.get("time_limit")
+    if resources.get("preemptible"):
+        # Its program asks nobody whether to leave, so there is nothing to wait for before it gets SIGTERM.
+        wanted |= {"preemptible": True, "preemption_timeout_s": 0}
     await connection.execute(
         insert(allocations).values(allocation_id=attempt, task_id=task_id, job_id=job_id, **wanted)
     )

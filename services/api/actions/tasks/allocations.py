@@ -105,7 +105,10 @@ async def request_kill(connection: AsyncConnection, allocation_id: str, *, reaso
     reason  stands in the log of its task
     """
     allocation = await lock_allocation(connection, allocation_id)
-    if allocation.kill_reason is None and allocation.state != AllocationState.TERMINATED:
+    # What was killed to make room would come back, as long as nobody has reacted to its end.
+    may_come_back = allocation.preemptible and not allocation.exit_processed and allocation.kill_reason != reason
+    is_left_alone = allocation.kill_reason is not None or allocation.state == AllocationState.TERMINATED
+    if may_come_back or not is_left_alone:
         await _set(connection, allocation, kill_reason=reason)
         await announce(connection, _changed(allocation, "kill_requested", allocation.state))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
@@ -78,7 +78,16 @@ async def list_rows(
 
 
 def _of_kind(kind: InteractiveType) -> Select[Any]:
-    """Without context and specification, which may be large. An interactive task has one allocation, ever."""
+    """Without context and specification, which may be large. Of a task that was preempted, its newest
+    allocation counts."""
+    # Ids of allocations end with the number of the attempt, of which the longest is the largest.
+    newest = (
+        select(*(allocations.c[name] for name in _OF_ALLOCATION))
+        .where(allocations.c.task_id == tasks.c.task_id)
+        .order_by(func.length(allocations.c.allocation_id).desc(), allocations.c.allocation_id.desc())
+        .limit(1)
+        .lateral("newest")
+    )
     query = (
         select(
             tasks.c.task_id,
@@ -92,12 +101,12 @@ def _of_kind(kind: InteractiveType) -> Select[Any]:
             interactive_tasks.c.trial_ids,
             interactive_tasks.c.private_key,
             interactive_tasks.c.public_key,
-            *(allocations.c[name] for name in _OF_ALLOCATION),
+            *(newest.c[name] for name in _OF_ALLOCATION),
             users.c.username,
             users.c.display_name,
         )
         .join(interactive_tasks, interactive_tasks.c.task_id == tasks.c.task_id)
-        .join(allocations, allocations.c.task_id == tasks.c.task_id)
+        .join(newest, true())
         .join(users, users.c.id == tasks.c.owner_id)
         .where(tasks.c.task_type == kind)
     )

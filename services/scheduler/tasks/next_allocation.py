@@ -1,0 +1,36 @@
+"""Requests another allocation for a task that goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from libs.db.engine import Connection
+from libs.ids import allocation_id
+from libs.states.allocation import AllocationState
+from services.scheduler.allocations.time_limits import ran_s
+from services.scheduler.transactions.allocation_messages import changed, note
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
+from services.scheduler.transactions.rows import AllocationRow, insert_rows
+
+
+async def request_next(connection: Connection, last: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
+    """An allocation like the one before, except that it may be preempted: the task has shown that it comes back."""
+    run = int(last.allocation_id.rpartition(".")[2]) + 1
+    row = AllocationRow(
+        allocation_id=allocation_id(last.task_id, run),
+        task_id=last.task_id,
+        job_id=last.job_id,
+        name=last.name,
+        pool=last.pool,
+        slots=last.slots,
+        num_pods=last.num_pods,
+        preemptible=True,
+        preemption_timeout_s=last.preemption_timeout_s,
+        state=AllocationState.PENDING,
+        requested_at=now,
+        time_limit_s=last.time_limit_s,
+        ran_before_s=ran_s(last),
+    )
+    await insert_rows(connection, [row])
+    note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=now, out=out)
+    out.announce(changed(row, "requested"))
