@@ -77,6 +77,13 @@ SUBCOMMANDS: Final = (
         "resolute limits set user ann --slots 8",
     ),
     Subcommand(
+        "check",
+        "deploy.operations.check",
+        "when an experiment would start, before it is submitted",
+        "resolute check experiment.yaml",
+    ),
+    Subcommand("why", "deploy.operations.why", "why a job waits, and when it is expected to start", "resolute why 17"),
+    Subcommand(
         "db",
         "deploy.operations.db",
         "bring the database to the schema of this release, or look which it has",

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from libs.errors import FailedPrecondition, Unavailable
+from libs.errors import FailedPrecondition, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     import httpx
 
 _LOCAL: Final = "http://127.0.0.1:8080"
 _ANSWERS_WITHIN_S: Final = 30.0
+_NO_LOGIN: Final = 401
+_FAILED: Final = 500
 _TOO_HIGH: Final = 400
 """Statuses from here on are refusals."""
 
@@ -65,8 +67,13 @@ class Master:
         self._http.headers["Authorization"] = f"Bearer {token}"
 
     def call(self, method: str, path: str, body: object = None, **query: str) -> Any:
-        """The reply. Raises FailedPrecondition with the words of a refusal."""
+        """The reply. Raises FailedPrecondition with the words of a refusal; Unauthenticated without a login, and
+        Unavailable when the api cannot say now."""
         reply = self._http.request(method, path, json=body, params={k: v for k, v in query.items() if v})
+        if reply.status_code == _NO_LOGIN:
+            raise Unauthenticated(_refusal(reply))
+        if reply.status_code >= _FAILED:
+            raise Unavailable(_refusal(reply))
         if reply.status_code >= _TOO_HIGH:
             raise FailedPrecondition(_refusal(reply))
         return reply.json()

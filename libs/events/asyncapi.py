@@ -23,6 +23,7 @@ from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.reconcile_requests import ReconcileRequest
+from libs.events.requests.queue_checks import QueueCheck
 
 VERSION: Final = "1"
 JSON: Final = "application/json"
@@ -102,6 +103,11 @@ def channels() -> dict[str, Channel]:
         address=subjects.RECONCILE,
         description="A request to the scheduler, answered when it has reconciled; for the control plane.",
         message=ReconcileRequest,
+    )
+    found["checkQueue"] = Channel(
+        address=subjects.CHECK_QUEUE,
+        description="A question to the scheduler, answered from the state of now; for the control plane.",
+        message=QueueCheck,
     )
     found["notesUse"] = Channel(
         address=subjects.NOTES_USE,

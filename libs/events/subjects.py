@@ -178,6 +178,8 @@ def rpc(service: str, verb: str) -> str:
 
 RECONCILE: Final = rpc("scheduler", "reconcile")
 """Subject of requests to the scheduler (``libs/events/reconcile_requests.py``)."""
+CHECK_QUEUE: Final = rpc("scheduler", "check-queue")
+"""Subject of questions to the scheduler, when a request would start (``libs/events/requests/queue_checks.py``)."""
 NOTES_USE: Final = rpc("api", "notes-use")
 """Subject of requests to any api, answered when it could note that a task is in use. Without content."""
 

@@ -35,6 +35,7 @@ from services.scheduler.deletion.workspaces import WorkspaceDeletion
 from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.forecast.forecaster import Forecaster
+from services.scheduler.forecast.queue_checks import QueueChecks
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.closed_nodes import ClosedNodes
@@ -134,6 +135,9 @@ class SchedulerController:
         self._forecaster = Forecaster(
             db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast
         )
+        self._queue_checks = QueueChecks(
+            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast
+        )
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -153,6 +157,7 @@ class SchedulerController:
         async with (
             self._bus.subscribe(subjects.ALL_EVENTS, self._on_event, on_gap=self._resync_now.set),
             self._bus.serve(subjects.RECONCILE, self._reconcile_now, queue=SCHEDULERS),
+            self._bus.serve(subjects.CHECK_QUEUE, self._queue_checks.on_question, queue=SCHEDULERS),
         ):
             await run_until_first_exits(
                 work_queue=self._work_queue.run(),

@@ -201,6 +201,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     "docs/secure.md": (rendered("security:"), rendered("tasks:")),
     "docs/several-clusters.md": (rendered("resourcePools:"), rendered("launcherOnly: true")),
     "docs/scheduling.md": (
+        used("resolute w", "tests/e2e/test_before_submitting.py"),
         used("resources:", "tests/integration/api/experiments/test_time_limits.py"),
         accepted("resource_pools:"),
         accepted("resource_pools:"),

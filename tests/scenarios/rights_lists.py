@@ -183,6 +183,7 @@ _ALL_OR_NOTHING: Final = "of everything there is, for those who may read all of 
 _PAGE: Final = "no object of the system"
 
 NO_LISTS: Final[Mapping[str, str]] = {
+    "POST /api/v1/resolute/check": "changes of a configuration that nobody has submitted",
     "GET /api/v1/tasks/{taskId}/acceleratorData": _OF_ONE,
     "GET /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": _OF_ONE,
     "GET /api/v1/experiments/{experimentId}": _OF_ONE,

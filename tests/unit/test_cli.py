@@ -79,6 +79,8 @@ TABLES = {
     "doctor": ["doctor"],
     "audit": ["audit"],
     "limits": ["limits", "list"],
+    "check": ["check", "experiment.yaml"],
+    "why": ["why", "17"],
 }
 """Subcommands that print a table or a list, as one types them."""
 SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore", "completion"}

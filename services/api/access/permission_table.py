@@ -353,6 +353,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/resolute/limits": USERS,
     "PUT /api/v1/resolute/limits": USERS,
     "DELETE /api/v1/resolute/limits/{limitId}": USERS,
+    "POST /api/v1/resolute/check": USERS,
     "GET /api/v1/job-queues": USERS,
     "GET /api/v1/job-queues-v2": USERS,
     "GET /api/v1/job-queues/stats": USERS,

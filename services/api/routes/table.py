@@ -16,6 +16,7 @@ from services.api.routes.checkpoints import checkpoints, reports
 from services.api.routes.cluster import (
     agents,
     audit,
+    check,
     cluster_message,
     jobs,
     limits,
@@ -91,6 +92,7 @@ _MODULES = (
     users,
     versions,
     waiting,
+    check,
     webhooks,
     event_webhooks,
     workspaces,

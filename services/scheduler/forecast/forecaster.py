@@ -1,19 +1,18 @@
 """Estimates when what waits will start, now and then, pool by pool, with the planner in virtual time.
 
 The replays share the processor with the plans of the queues: each of their plans is followed by a pause three times as
-long, so that a plan never waits for more than one of them.
+long, so that a plan never waits for more than one of them (playing.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Final
 
 import structlog
-from msgspec import Struct
 
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
@@ -21,11 +20,11 @@ from libs.db.engine import Database
 from libs.events.capacity import PoolCapacity
 from libs.telemetry import gauge, histogram
 from services.scheduler.forecast.estimate_rows import read_errors, settle_estimates, write_estimates
+from services.scheduler.forecast.expectations import expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
-from services.scheduler.plan.forecast.estimates import ExpectedEnd, StartEstimate, estimates_of, shortened
-from services.scheduler.plan.forecast.replay import Replay
-from services.scheduler.plan.forecast.run_times import PastRuns, RunKind, expected_end
-from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.forecast.playing import play
+from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
+from services.scheduler.plan.forecast.run_times import PastRuns
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
 from services.scheduler.workqueue.loops import run_periodically
@@ -48,15 +47,6 @@ ESTIMATE_ERROR: Final = gauge(
 )
 
 
-class Expectations(Struct, frozen=True):
-    """What a replay is told of run times."""
-
-    lengths: Mapping[str, timedelta]
-    """Of pending allocations."""
-    ends: Mapping[str, ExpectedEnd]
-    """Of held ones."""
-
-
 class Forecaster:
     def __init__(
         self,
@@ -72,8 +62,7 @@ class Forecaster:
         self._cluster = cluster
         self._capacity = capacity
         self._settings = settings
-        self._otherwise = timedelta(seconds=settings.default_run_s)
-        self._past = PastRunsCache(otherwise=self._otherwise)
+        self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
         self._shown: set[str] = set()
         self._estimated = {pool.pool_name for pool in cluster.resource_pools}
         """Pools that may have rows: of those of the scheduler before nobody knows."""
@@ -123,8 +112,12 @@ class Forecaster:
             kinds = await run_kinds(connection, ids) if snapshot.pending else {}
             past = await self._past.get(connection, now=snapshot.now) if snapshot.pending else PastRuns()
         expected = expectations(snapshot, kinds, past)
-        replay = await self._replay(pool.pool_name, snapshot, expected)
-        await self._write(pool.pool_name, estimates_of(snapshot, replay, expected.ends))
+        played = await play(snapshot, expected, budget_s=_BUDGET_S, pause_per_step=_PAUSE_PER_STEP)
+        if snapshot.pending:
+            FORECAST_SECONDS.labels(pool.pool_name).observe(played.used_s)
+        if played.is_cut_short:
+            log.info("forecast.cut_short", pool=pool.pool_name, found=len(played.replay.starts))
+        await self._write(pool.pool_name, estimates_of(snapshot, played.replay, expected.ends))
 
     async def _write(self, pool: str, estimates: Collection[StartEstimate]) -> None:
         if estimates or pool in self._estimated:
@@ -135,22 +128,6 @@ class Forecaster:
         else:
             self._estimated.discard(pool)
 
-    async def _replay(self, pool: str, snapshot: PoolSnapshot, expected: Expectations) -> Replay:
-        ends = {name: end.at for name, end in expected.ends.items()}
-        replay = Replay(snapshot, lengths=expected.lengths, ends=ends, otherwise=self._otherwise)
-        used_s, goes_on = 0.0, bool(snapshot.pending)
-        while goes_on and used_s < _BUDGET_S:
-            began = time.perf_counter()
-            goes_on = replay.step()
-            took_s = time.perf_counter() - began
-            used_s += took_s
-            await asyncio.sleep(took_s * _PAUSE_PER_STEP)
-        if snapshot.pending:
-            FORECAST_SECONDS.labels(pool).observe(used_s)
-        if goes_on:
-            log.info("forecast.cut_short", pool=pool, used_s=round(used_s, 1), found=len(replay.starts))
-        return replay
-
     async def _show_errors(self, pool: str) -> None:
         async with self._db.read() as connection:
             errors = await read_errors(connection, pool)
@@ -158,24 +135,3 @@ class Forecaster:
         if errors is not None:
             ESTIMATE_ERROR.labels(pool, "0.5").set(errors.median_s)
             ESTIMATE_ERROR.labels(pool, "0.9").set(errors.p90_s)
-
-
-def expectations(snapshot: PoolSnapshot, kinds: Mapping[str, RunKind], past: PastRuns) -> Expectations:
-    """How long what waits will run, and when what runs will end; allocations without a kind are left out."""
-    lengths = {
-        one.allocation: past.expect(kinds[one.allocation], one.runs_for).length
-        for one in snapshot.pending
-        if one.allocation in kinds
-    }
-    ends: dict[str, ExpectedEnd] = {}
-    now = snapshot.now
-    for held in snapshot.held:
-        if (kind := kinds.get(held.allocation)) is None:
-            continue
-        run = past.expect(kind)
-        at = expected_end(held.started_at, run.length, now)
-        if held.ends_at is not None and now < held.ends_at <= at:
-            ends[held.allocation] = ExpectedEnd(held.ends_at, "declared")
-        else:
-            ends[held.allocation] = ExpectedEnd(at, run.known_from)
-    return Expectations(lengths, ends)

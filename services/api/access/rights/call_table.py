@@ -123,6 +123,12 @@ def _template(name: str) -> Need:
     return Need(_A.VIEW_TEMPLATE, _K.TEMPLATE, named)
 
 
+_NEW_EXPERIMENT: Final = (
+    Need(_A.FORK_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.parent_id,) if call.body.parent_id else ()),
+    _template("template"),
+)
+
+
 def _is_another(call: CallToCheck) -> bool:
     """The user in the path is not who calls."""
     return call.path_int("userId") != call.principal.user_id
@@ -299,14 +305,8 @@ CALLS: Final[Mapping[str, Needs]] = {
     "GET /api/v1/checkpoints/{checkpointUuid}/metrics": _on(_A.VIEW_EXPERIMENT, _K.CHECKPOINT, "checkpointUuid"),
     "GET /checkpoints/{uuid}": _on(_A.VIEW_ARTIFACTS, _K.CHECKPOINT, "uuid"),
     # Experiments. Where a new one goes is in its configuration, so the handler asks.
-    "POST /api/v1/experiments": (
-        Need(
-            _A.FORK_EXPERIMENT,
-            _K.EXPERIMENT,
-            lambda call: (call.body.parent_id,) if call.body.parent_id else (),
-        ),
-        _template("template"),
-    ),
+    "POST /api/v1/experiments": _NEW_EXPERIMENT,
+    "POST /api/v1/resolute/check": _NEW_EXPERIMENT,
     "POST /api/v1/experiments/continue": (
         Need(_A.FORK_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.id,)),
         Need(_A.CREATE_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.id,)),

@@ -70,4 +70,6 @@ def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
         query = query.where(allocations.c.job_id == wanted.job_id)
     if wanted.task_id:
         query = query.where(allocations.c.task_id == wanted.task_id)
+    if wanted.experiment_id:
+        query = query.where(tasks.c.experiment_id == wanted.experiment_id)
     return query

@@ -46,7 +46,7 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
     if call.body.unmanaged:
         return await _create_unmanaged(call, None)
     app, now = call.app, call.app.clock.now()
-    new = await prepare_experiment(app, call.body, require=_require_project(call), now=now)
+    new = await prepare_experiment(app, call.body, require=require_project(call), now=now)
     await require_sources(call, new.config.get("searcher") or {})
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
@@ -71,7 +71,7 @@ async def _create_unmanaged(
     call: Call[App, None, CreateExperimentRequest], external_id: str | None
 ) -> CreateExperimentResponse:
     app, now = call.app, call.app.clock.now()
-    new = await prepare_unmanaged(app, call.body, require=_require_project(call), now=now)
+    new = await prepare_unmanaged(app, call.body, require=require_project(call), now=now)
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None)
     experiment_id = await store_unmanaged(app, new, call.principal, external_id=external_id, now=now)
@@ -80,7 +80,7 @@ async def _create_unmanaged(
     return CreateExperimentResponse(experiment=experiment, config=experiment.config)
 
 
-def _require_project(call: Call[App, None, CreateExperimentRequest]) -> RequireProject:
+def require_project(call: Call[App, None, CreateExperimentRequest]) -> RequireProject:
     """What raises unless the caller may create experiments in a project."""
 
     def require(project: ProjectRef) -> None:

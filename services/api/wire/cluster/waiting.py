@@ -9,6 +9,7 @@ class GetWaitingQuery(Message):
     resource_pool: str = ""
     job_id: str = ""
     task_id: str = ""
+    experiment_id: int = 0
     offset: int = 0
     limit: int = 0
 

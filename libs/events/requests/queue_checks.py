@@ -1,0 +1,51 @@
+"""Questions to the scheduler, when requests would start that nobody has submitted. Request and reply on
+``subjects.CHECK_QUEUE``; nothing is left of them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class HypotheticalRequest(Struct, frozen=True, kw_only=True):
+    """What the first allocation of an experiment would ask for."""
+
+    pool: str
+    slots: int
+    num_pods: int
+    priority: int | None = None
+    weight: float = 1.0
+    max_slots: int | None = None
+    time_limit_s: int | None = None
+    owner_id: int
+    workspace_id: int
+
+
+class QueueCheck(Struct, frozen=True, kw_only=True, tag="queue.checked"):
+    requests: tuple[HypotheticalRequest, ...]
+    """Each is looked at by itself."""
+
+
+class QueueAnswer(Struct, frozen=True, kw_only=True):
+    """What would become of one request if it was submitted now."""
+
+    starts_now: bool = False
+    nodes: tuple[str, ...] = ()
+    """Of its pods, where it starts now."""
+    is_possible: bool = True
+    """False when it would not even start if nothing else ran."""
+    reason_code: str = ""
+    reason: str = ""
+    """Why it would wait, for programs and for people."""
+    estimated_start: datetime | None = None
+    """None where nothing that is expected leads to its start, or where the queue before it is too long to say."""
+    basis: str = ""
+    jobs_ahead: int | None = None
+    slots_ahead: int | None = None
+
+
+class QueueAnswers(Struct, frozen=True, kw_only=True):
+    answers: tuple[QueueAnswer, ...]
+    """In the order of the requests."""

@@ -1,0 +1,143 @@
+"""Asks the scheduler when an experiment would start that is not submitted, and what would make that sooner.
+
+The planner belongs to the scheduler, which knows what else it considers: the api asks it over the bus, and thinks of
+the changes that are worth asking about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import msgspec
+
+from libs.cluster.resolution import PodSplit, split_slots
+from libs.cluster.time_limits import limit_in_pool
+from libs.errors import InvalidRequest
+from libs.events import subjects
+from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
+from libs.shapes.time_limits import limit_in_words
+from services.api.actions.experiments.insertion import NewExperiment
+from services.api.actions.experiments.resource_request import check_resources
+from services.api.app import App
+from services.api.wire.base import timestamp
+from services.api.wire.cluster.check import CheckAlternative, CheckedStart
+
+ANSWERS_WITHIN_S: Final = 20.0
+_MOST_POOLS: Final = 5
+_MOST_SIZES: Final = 4
+_SHORT_S: Final = 3600
+"""Of a time limit that is worth trying."""
+_NOW: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Variant(NamedTuple):
+    """A request that is asked about; ``change`` of the configuration leads to it, "" to what was submitted."""
+
+    change: str
+    pool: str
+    slots: int
+    split: PodSplit
+    time_limit_s: int | None
+
+
+async def check_queue(app: App, new: NewExperiment, owner_id: int) -> tuple[CheckedStart, list[CheckAlternative]]:
+    """When the first trial of ``new`` would start, and changes by which it would be sooner, the soonest first.
+
+    Raises Unavailable when no scheduler answers.
+    """
+    variants = list(variants_of(app, new))
+    resources = new.config["resources"]
+    asked = QueueCheck(
+        requests=tuple(
+            HypotheticalRequest(
+                pool=variant.pool,
+                slots=variant.slots,
+                num_pods=variant.split.num_pods,
+                priority=resources["priority"],
+                weight=resources["weight"],
+                max_slots=resources["max_slots"],
+                time_limit_s=variant.time_limit_s,
+                owner_id=owner_id,
+                workspace_id=new.project.workspace_id,
+            )
+            for variant in variants
+        )
+    )
+    reply = await app.bus.request(subjects.CHECK_QUEUE, msgspec.json.encode(asked), timeout_s=ANSWERS_WITHIN_S)
+    answers = msgspec.json.decode(reply, type=QueueAnswers).answers
+    as_asked, *others = zip(variants, answers, strict=True)
+    sooner = sorted(
+        (pair for pair in others if is_sooner(pair[1], as_asked[1])), key=lambda pair: _start_of(pair[1]) or _NOW
+    )
+    return _shown(*as_asked), [CheckAlternative(change=one.change, start=_shown(one, answer)) for one, answer in sooner]
+
+
+def variants_of(app: App, new: NewExperiment) -> Iterator[Variant]:
+    """What was submitted, then the same with a time limit, with fewer slots, and in other pools."""
+    resources = new.config["resources"]
+    slots, limit = resources["slots_per_trial"], resources.get("time_limit")
+    single = bool(resources.get("is_single_node"))
+    split = split_slots(slots, app.cluster.max_slots_per_pod(new.pool), single_pod=single)
+    yield Variant("", new.pool, slots, split, limit)
+    if limit is None or limit > _SHORT_S:
+        change = f"resources.time_limit: {limit_in_words(_SHORT_S)}"
+        yield Variant(change, new.pool, slots, split, _SHORT_S)
+    fewer = (
+        _variant(app, f"resources.slots_per_trial: {n}", new.pool, n, limit, single=single) for n in _halves(slots)
+    )
+    yield from [found for found in fewer if found is not None][:_MOST_SIZES]
+    elsewhere = (
+        _variant(app, f"resources.resource_pool: {pool.pool_name}", pool.pool_name, slots, limit, single=single)
+        for pool in app.cluster.resource_pools
+        if pool.pool_name != new.pool and pool.pool_name not in new.project.unavailable_pools
+    )
+    yield from [found for found in elsewhere if found is not None][:_MOST_POOLS]
+
+
+def _variant(app: App, change: str, pool: str, slots: int, limit: int | None, *, single: bool) -> Variant | None:
+    """None where it would be refused."""
+    try:
+        split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
+        check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
+        return Variant(change, pool, slots, split, limit_in_pool(app.cluster, pool, limit))
+    except InvalidRequest:
+        return None
+
+
+def _halves(slots: int) -> Iterator[int]:
+    while slots > 1:
+        slots //= 2
+        yield slots
+
+
+def is_sooner(answer: QueueAnswer, asked: QueueAnswer) -> bool:
+    start = _start_of(answer)
+    if start is None or asked.starts_now:
+        return False
+    before = _start_of(asked)
+    return before is None or start < before
+
+
+def _start_of(answer: QueueAnswer) -> datetime | None:
+    """None where nobody can say."""
+    return _NOW if answer.starts_now else answer.estimated_start
+
+
+def _shown(variant: Variant, answer: QueueAnswer) -> CheckedStart:
+    return CheckedStart(
+        resource_pool=variant.pool,
+        slots=variant.slots,
+        pods=variant.split.num_pods,
+        slots_per_pod=variant.split.slots_per_pod,
+        starts_now=answer.starts_now,
+        possible=answer.is_possible,
+        nodes=list(answer.nodes),
+        reason_code=answer.reason_code,
+        reason=answer.reason,
+        ahead=answer.jobs_ahead,
+        slots_ahead=answer.slots_ahead,
+        estimated_start=timestamp(answer.estimated_start),
+        basis=answer.basis,
+    )

@@ -1,0 +1,52 @@
+"""What would become of an experiment if it was submitted now. An endpoint of our own."""
+
+from __future__ import annotations
+
+from services.api.wire.base import Message
+from services.api.wire.experiments.experiments import LaunchWarning
+
+
+class CheckedStart(Message, kw_only=True):
+    """When a request of so many slots in a pool would start."""
+
+    resource_pool: str
+    slots: int
+    pods: int
+    slots_per_pod: int
+    starts_now: bool
+    possible: bool
+    """False when it would not even start if nothing else ran."""
+    nodes: list[str] = []
+    """Of its pods, where it starts now."""
+    reason_code: str = ""
+    reason: str = ""
+    """Why it would wait, for programs and for people."""
+    ahead: int | None = None
+    """Other jobs that would be before it."""
+    slots_ahead: int | None = None
+    estimated_start: str | None = None
+    """If nobody else comes; null where it starts now, or nobody can say."""
+    basis: str = ""
+
+
+class CheckAlternative(Message, kw_only=True):
+    change: str
+    """Of the configuration, as in ``resources.slots_per_trial: 4``."""
+    start: CheckedStart
+
+
+class CheckResponse(Message, kw_only=True):
+    start: CheckedStart
+    """Of the first trial."""
+    trials: int
+    """That the search begins with, each of which is a request of its own."""
+    username: str
+    workspace_id: int
+    project_id: int
+    """Who and what it is charged to: limits, quotas and shares are those of this user and this workspace."""
+    priority: int
+    weight: float
+    max_slots: int | None = None
+    warnings: list[LaunchWarning] = []
+    sooner: list[CheckAlternative] = []
+    """Changes by which it would start sooner, the soonest first."""

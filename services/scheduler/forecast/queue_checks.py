@@ -1,0 +1,194 @@
+"""Answers when requests would start that nobody has submitted: by the planner, from the rows of now.
+
+The rows that a submission would have made are inserted, read together with all others, and rolled back: so what is
+asked about is planned with the same priority, namespace, quota and share as what is submitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from libs.bus import CoreMessage
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.engine import Connection, Database
+from libs.db.prepared.statements import PreparedStatement
+from libs.errors import NotFound, Unavailable
+from libs.events.capacity import PoolCapacity
+from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
+from libs.ids import new_uuid
+from services.scheduler.forecast.expectations import Expectations, expectations
+from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
+from services.scheduler.forecast.playing import play
+from services.scheduler.plan.decisions import Decision, Start
+from services.scheduler.plan.forecast.estimates import estimates_of, shortened
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.queue.pool_rows import load_pool
+from services.scheduler.settings import ForecastSettings
+
+MOST: Final = 16
+"""Requests of one question."""
+_BUDGET_S: Final = 3.0
+"""Processor time for the replays of one question."""
+_PAUSE_PER_STEP: Final = 1.0
+_PATIENCE_S: Final = 15.0
+_IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NODES_EXCLUDED})
+
+_SUBMIT: Final = PreparedStatement("""
+    WITH job AS (
+        INSERT INTO jobs (job_id, job_type, owner_id, workspace_id, pool, priority, weight, max_slots, submitted_at)
+        VALUES (:ident::text, 'EXPERIMENT', :owner::bigint, :workspace::bigint, :pool::text, :priority::int,
+                :weight::float8, :max_slots::int, :now::timestamptz)
+    ), task AS (
+        INSERT INTO tasks (task_id, task_type, job_id, owner_id, workspace_id, start_time)
+        VALUES (:ident, 'TRIAL', :ident, :owner, :workspace, :now)
+        RETURNING task_id
+    )
+    INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, num_pods, preemptible, state,
+                             requested_at, time_limit_s)
+    SELECT :ident, task_id, :ident, '', :pool, :slots::int, :num_pods::int, true, 'PENDING', :now, :time_limit_s::int
+    FROM task
+""")
+
+
+class QueueChecks:
+    """One question at a time: they share the processor with the plans."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        cluster: ClusterConfig,
+        capacity: Callable[[str], PoolCapacity | None],
+        settings: ForecastSettings,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+        self._capacity = capacity
+        self._settings = settings
+        self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
+        self._turn = asyncio.Lock()
+
+    async def on_question(self, message: CoreMessage) -> bytes:
+        asked = msgspec.json.decode(message.data, type=QueueCheck)
+        try:
+            async with asyncio.timeout(_PATIENCE_S), self._turn:
+                return msgspec.json.encode(QueueAnswers(answers=await self.answers(asked.requests[:MOST])))
+        except TimeoutError as error:
+            raise Unavailable("the scheduler is busy") from error
+
+    async def answers(self, requests: tuple[HypotheticalRequest, ...]) -> tuple[QueueAnswer, ...]:
+        """In the order of ``requests``. Raises NotFound for a pool that is not there."""
+        by_pool: defaultdict[str, list[int]] = defaultdict(list)
+        for place, request in enumerate(requests):
+            by_pool[request.pool].append(place)
+        found: dict[int, QueueAnswer] = {}
+        left_s = _BUDGET_S
+        for name, places in by_pool.items():
+            pool, idents = self._pool(name), {place: f"check-{new_uuid()}" for place in places}
+            snapshot, expected = await self._load(pool, {idents[place]: requests[place] for place in places})
+            others = set(idents.values())
+            for place, ident in idents.items():
+                alone = _without(snapshot, others - {ident})
+                found[place], used_s = await self._answer(ident, alone, expected, budget_s=left_s)
+                left_s = max(left_s - used_s, 0.0)
+        return tuple(found[place] for place in range(len(requests)))
+
+    def _pool(self, name: str) -> PoolConfig:
+        for pool in self._cluster.resource_pools:
+            if pool.pool_name == name:
+                return pool
+        raise NotFound("resource pool", name)
+
+    async def _load(
+        self, pool: PoolConfig, requests: Mapping[str, HypotheticalRequest]
+    ) -> tuple[PoolSnapshot, Expectations]:
+        """The pool with ``requests``, by the ids of their allocations, and what is expected of all."""
+        now = self._clock.now()
+        async with self._db.transaction() as connection:
+            past = await self._past.get(connection, now=now)
+            submitted = await connection.begin_nested()
+            for ident, request in requests.items():
+                await _submit(connection, ident, request, now=now)
+            loaded = await load_pool(
+                connection,
+                pool,
+                cluster=self._cluster,
+                capacity=self._capacity(pool.pool_name),
+                now=now,
+                limits_may_be_lowered=False,
+                is_carried_out=False,
+                past=past,
+            )
+            pending, held = loaded.snapshot.pending, loaded.snapshot.held
+            ids = [*(one.allocation for one in pending), *(one.allocation for one in held)]
+            kinds = await run_kinds(connection, ids)
+            await submitted.rollback()
+        return loaded.snapshot, expectations(loaded.snapshot, kinds, past)
+
+    async def _answer(
+        self, ident: str, snapshot: PoolSnapshot, expected: Expectations, *, budget_s: float
+    ) -> tuple[QueueAnswer, float]:
+        """The answer, and how much of the budget it has taken."""
+        answer = _now(next(one for one in plan(snapshot).decisions if one.allocation == ident))
+        if answer.starts_now or not answer.is_possible or snapshot.nodes is None:
+            return answer, 0.0
+        head = shortened(snapshot, self._settings.most)
+        if all(one.allocation != ident for one in head.pending):
+            return answer, 0.0
+        played = await play(
+            head,
+            expected,
+            budget_s=budget_s,
+            pause_per_step=_PAUSE_PER_STEP,
+            is_enough=lambda replay: ident in replay.starts,
+        )
+        (estimate,) = (one for one in estimates_of(head, played.replay, expected.ends) if one.allocation == ident)
+        explained = msgspec.structs.replace(
+            answer,
+            estimated_start=estimate.at,
+            basis=estimate.basis,
+            jobs_ahead=estimate.ahead.jobs,
+            slots_ahead=estimate.ahead.slots,
+        )
+        return explained, played.used_s
+
+
+async def _submit(connection: Connection, ident: str, request: HypotheticalRequest, **moment: object) -> None:
+    await _SUBMIT.rows(
+        connection,
+        ident=ident,
+        owner=request.owner_id,
+        workspace=request.workspace_id,
+        pool=request.pool,
+        priority=request.priority,
+        weight=request.weight,
+        max_slots=request.max_slots,
+        slots=request.slots,
+        num_pods=request.num_pods,
+        time_limit_s=request.time_limit_s,
+        **moment,
+    )
+
+
+def _without(snapshot: PoolSnapshot, allocations: set[str]) -> PoolSnapshot:
+    pending = tuple(one for one in snapshot.pending if one.allocation not in allocations)
+    return msgspec.structs.replace(snapshot, pending=pending)
+
+
+def _now(decision: Decision) -> QueueAnswer:
+    if isinstance(decision, Start):
+        return QueueAnswer(starts_now=True, nodes=tuple(place.node for place in decision.placements))
+    return QueueAnswer(
+        is_possible=decision.reason not in _IMPOSSIBLE, reason_code=decision.reason.code, reason=decision.sentence
+    )
