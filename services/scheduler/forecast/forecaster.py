@@ -25,6 +25,7 @@ from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.forecast.run_times import PastRuns
+from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
 from services.scheduler.workqueue.loops import run_periodically
@@ -63,6 +64,7 @@ class Forecaster:
         self._capacity = capacity
         self._settings = settings
         self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
+        self._memories = {pool.pool_name: PoolMemory(cluster=cluster, pool=pool) for pool in cluster.resource_pools}
         self._shown: set[str] = set()
         self._estimated = {pool.pool_name for pool in cluster.resource_pools}
         """Pools that may have rows: of those of the scheduler before nobody knows."""
@@ -106,6 +108,7 @@ class Forecaster:
                 limits_may_be_lowered=False,
                 is_carried_out=False,
                 past=self._past.known,
+                memory=self._memories[pool.pool_name],
             )
             snapshot = shortened(loaded.snapshot, self._settings.most)
             ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]

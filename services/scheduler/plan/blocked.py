@@ -81,13 +81,12 @@ class BlockedRequests:
 
     def block(self, request: PendingAllocation, level: int) -> bool:
         """``request`` has no room; whether some is kept for it from now on."""
-        # When a slot comes free anywhere, one that needs no more is the first to see it.
-        if level in self._heads or (request.pods == (1,) and not request.blocked_nodes):
+        if level in self._heads or self._is_first_anywhere(request):
             return False
         head = self._heads[level] = _Head(request, self._pool)
         found = self._occupancy.find_reservation(request)
         if found is not None and head.keeps_room(found):
-            self._occupancy.keep(found)
+            self._occupancy.keep(request, found)
             head.reservation = found
         return head.reservation is not None
 
@@ -124,6 +123,11 @@ class BlockedRequests:
             )
             for head in self._heads.values()
         )
+
+    def _is_first_anywhere(self, request: PendingAllocation) -> bool:
+        """When a slot comes free anywhere, one that needs no more is the first to see it."""
+        small = request.pods == (1,) and not request.blocked_nodes
+        return small and self._occupancy.waits_for_units_alone(request)
 
     def _is_out_of_the_way(self, request: PendingAllocation) -> bool:
         if self._ends_in_time(request):

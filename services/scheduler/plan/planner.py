@@ -7,21 +7,39 @@ starting. Source: docs/reference/scheduling.md 5; the seven bounds that it lacks
 from __future__ import annotations
 
 from services.scheduler.plan.decisions import Plan, Wait
+from services.scheduler.plan.nodes.eligible import EligibilityMemo, EligibleNodes
+from services.scheduler.plan.nodes.shapes import UNKNOWN, ShapedNode
 from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.plan.room.demand import Demands
+from services.scheduler.plan.room.stock import Stock
+from services.scheduler.plan.snapshot import NodeSlots, PoolSnapshot
 
 
-def plan(pool: PoolSnapshot) -> Plan:
-    """What happens to each pending request of ``pool``; the order of the snapshot's tuples does not matter."""
+def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
+    """What happens to each pending request of ``pool``; the order of the snapshot's tuples does not matter.
+
+    memo  keeps from plan to plan which nodes may run what; the plan is the same without it
+    """
     if pool.nodes is None:
         unknown = (Wait(request.allocation, WaitReason.CAPACITY_UNKNOWN) for request in pool.pending)
         return Plan(decisions=tuple(unknown))
-    with_slots = QueuePass(pool, auxiliary=False).run()
-    auxiliary = QueuePass(pool, auxiliary=True).run()
+    demands = Demands(pool.pending, _eligible(pool.nodes, memo))
+    stock = Stock(pool.nodes, pool.held)
+    with_slots = QueuePass(pool, demands, stock, auxiliary=False).run()
+    stock.next_lane()
+    auxiliary = QueuePass(pool, demands, stock, auxiliary=True).run()
     return Plan(
         decisions=(*with_slots.decisions, *auxiliary.decisions),
         preempted=(*with_slots.preempted, *auxiliary.preempted),
         nominated=(*with_slots.nominated, *auxiliary.nominated),
         blocked=(*with_slots.blocked, *auxiliary.blocked),
     )
+
+
+def _eligible(nodes: tuple[NodeSlots, ...], memo: EligibilityMemo | None) -> EligibleNodes | None:
+    """None where only slots are known of the nodes."""
+    if all(node.shaped is None for node in nodes):
+        return None
+    memo = EligibilityMemo() if memo is None else memo
+    return memo.of([node.shaped or ShapedNode(name=node.name, shape=UNKNOWN) for node in nodes])

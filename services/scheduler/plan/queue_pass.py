@@ -13,6 +13,7 @@ from typing import Final
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
 from services.scheduler.plan.limits.limits import Limits
+from services.scheduler.plan.missing import Missing
 from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTree, owner_of
 from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
@@ -20,21 +21,26 @@ from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.preemption.preemption import Preemption
 from services.scheduler.plan.preemption.returning import is_resting
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.occupancy import Occupancy
+from services.scheduler.plan.room.stock import Stock
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
 
-_OWN: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NODES_EXCLUDED})
+_OWN: Final = frozenset(
+    {WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.FOREIGN_PODS, WaitReason.NODES_EXCLUDED}
+)
 """Reasons for which no other request has to wait."""
 
 
 class QueuePass:
     """Plans the requests with slots of a pool, or those without."""
 
-    def __init__(self, pool: PoolSnapshot, *, auxiliary: bool) -> None:
+    def __init__(self, pool: PoolSnapshot, demands: Demands, stock: Stock, *, auxiliary: bool) -> None:
         self._pool = pool
         self._no_room = WaitReason.NO_AUX_ROOM if auxiliary else WaitReason.NO_ROOM
         self._rank = ranking(pool.policy)
-        self._occupancy = Occupancy(pool, auxiliary=auxiliary)
+        self._occupancy = Occupancy(pool, demands, stock, auxiliary=auxiliary)
+        self._missing = Missing(pool, demands.eligible)
         self._limits = Limits(pool)
         self._held = [one for one in pool.held if bool(one.slots) is not auxiliary]
         self._pending = [one for one in pool.pending if bool(one.slots) is not auxiliary]
@@ -101,7 +107,7 @@ class QueuePass:
         for one in self._limits.excess(newest_first):
             self._preemption.exclude(one)
             self._preempted.append(Preempt(one.allocation, ""))
-            self._occupancy.leave(one.pods)
+            self._occupancy.leave(one)
 
     def _settle_nominations(self) -> list[PendingAllocation]:
         """Start those whose places are free by now, and keep the places of others; the requests that are left."""
@@ -111,7 +117,7 @@ class QueuePass:
                 if self._occupancy.start_at(request, request.nominated):
                     self._start(request, Start(request.allocation, request.nominated))
                     continue
-                if self._occupancy.nominate(request.nominated):
+                if self._occupancy.nominate(request, request.nominated):
                     self._take(request)
                     self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
                     continue
@@ -147,12 +153,12 @@ class QueuePass:
         elif self._waits_for_those_who_leave(request, level):
             order.block(level)
         elif not self._make_room(queue):
-            reason = self._why(request)
+            reason, detail = self._why(request)
             if reason not in _OWN:
                 self._blocked.block(request, level)
                 self._blocked_here.append(queue)
                 order.block(level)
-            self._close(queue, reason, order)
+            self._close(queue, reason, order, detail=detail)
             return
         queue.advance()
         order.put_back(queue)
@@ -194,16 +200,27 @@ class QueuePass:
         self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
         return True
 
-    def _why(self, request: PendingAllocation) -> WaitReason:
-        """Why it cannot start."""
-        occupancy, excluded = self._occupancy, request.blocked_nodes
+    def _why(self, request: PendingAllocation) -> tuple[WaitReason, str]:
+        """Why it cannot start, and what is missing."""
+        occupancy = self._occupancy
         if not occupancy.has_room_when_empty(request):
-            if occupancy.has_room_in_all(request, excluded):
-                return WaitReason.OUT_OF_SERVICE
-            return WaitReason.NODES_EXCLUDED if occupancy.has_room_in_all(request) else WaitReason.TOO_LARGE
+            return self._why_never(request)
         if self._blocked.is_behind_others():
-            return WaitReason.BEHIND_PRIORITY
-        return WaitReason.BEHIND_RESERVATION if occupancy.has_free_room(request) else self._no_room
+            return WaitReason.BEHIND_PRIORITY, ""
+        if occupancy.has_free_room(request):
+            return WaitReason.BEHIND_RESERVATION, ""
+        if occupancy.lacks_no_units(request):
+            return WaitReason.NO_RESOURCES, self._missing.beside_slots(occupancy.demands.of(request))
+        return self._no_room, ""
+
+    def _why_never(self, request: PendingAllocation) -> tuple[WaitReason, str]:
+        """The same where it would not start if nothing ran."""
+        occupancy, excluded = self._occupancy, request.blocked_nodes
+        if occupancy.has_room_in_all(request, excluded):
+            return WaitReason.OUT_OF_SERVICE, self._missing.out_of_service(request)
+        if excluded and occupancy.has_room_in_all(request):
+            return WaitReason.NODES_EXCLUDED, ""
+        return self._missing.for_ever(request, occupancy.room_in_all(request))
 
     def _start(self, request: PendingAllocation, start: Start) -> None:
         self._take(request)

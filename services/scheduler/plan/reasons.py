@@ -10,6 +10,9 @@ class WaitReason(StrEnum):
     NO_ROOM = "waiting for slots to become free"
     NO_AUX_ROOM = "waiting for auxiliary capacity to become free"
     TOO_LARGE = "the resource pool is too small for it, even when empty"
+    NO_SUCH_NODE = "no node of the resource pool meets its requirements"
+    FOREIGN_PODS = "waiting for pods that are not of the resource pool to leave its nodes"
+    NO_RESOURCES = "waiting for cores, memory or other resources to become free where slots are"
     OUT_OF_SERVICE = "waiting for nodes that are disabled or draining"
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
@@ -31,6 +34,7 @@ BLOCKS_LOWER_PRIORITIES = frozenset(
     {
         WaitReason.NO_ROOM,
         WaitReason.NO_AUX_ROOM,
+        WaitReason.NO_RESOURCES,
         WaitReason.OUT_OF_SERVICE,
         WaitReason.PREEMPTING,
         WaitReason.BEHIND_RESERVATION,

@@ -12,6 +12,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from services.scheduler.plan.nodes.requirements import PodRequirements
+from services.scheduler.plan.nodes.shapes import ShapedNode
+
 FittingPolicy = Literal["best", "worst"]
 QueuePolicy = Literal["priority", "fair_share", "fifo", "round_robin"]
 EPOCH: Final = datetime.fromtimestamp(0, tz=UTC)
@@ -30,6 +33,8 @@ class NodeSlots(Struct, frozen=True, kw_only=True, gc=False):
     """Pods without slots that may run side by side."""
     available: bool = True
     """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
+    shaped: ShapedNode | None = None
+    """What is known of it beyond slots; None where nothing is: then any pod may run there."""
 
 
 class Placement(Struct, frozen=True, gc=False):
@@ -66,6 +71,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Of its last checkpoint: what it has done since is lost with it."""
     ends_at: datetime | None = None
     """When it is over at the latest, as its owner has declared."""
+    needs: PodRequirements | None = None
+    """As in ``PendingAllocation``."""
 
     @property
     def slots(self) -> int:
@@ -86,6 +93,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     position: int | None = None
     """As in ``HeldAllocation``."""
     blocked_nodes: frozenset[str] = frozenset()
+    needs: PodRequirements | None = None
+    """What each pod requires of a node; None is slots alone."""
     namespace: str = ""
     limits: tuple[str, ...] = ()
     share: str = ""

@@ -33,6 +33,7 @@ from services.scheduler.plan.decisions import Preempt, Start
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.queue.queue_states import states_after, write_states
@@ -109,6 +110,7 @@ class PoolQueue:
         self._settings = settings
         self._past_runs = past_runs
         self._notified = asyncio.Event()
+        self._memory = PoolMemory(cluster=cluster, pool=pool)
         self._limits_looked_at = -math.inf
         self._waits_for_shared_limits = False
 
@@ -165,8 +167,9 @@ class PoolQueue:
             now=self._clock.now(),
             limits_may_be_lowered=self._is_time_for_limits(),
             past=self._past_runs(),
+            memory=self._memory,
         )
-        made = plan(loaded.snapshot)
+        made = plan(loaded.snapshot, self._memory.eligibility)
         starts = list(made.starts)
         chosen, ports, portless = await choose_with_ports(
             connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports

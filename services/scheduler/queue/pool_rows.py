@@ -16,6 +16,8 @@ from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
 from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
+from services.scheduler.plan.nodes.requirements import PodRequirements
+from services.scheduler.plan.nodes.shapes import ShapedNode
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
     NodeSlots,
@@ -26,15 +28,16 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
+from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.returned import times_preempted
 from services.scheduler.queue.shared_limits import load_shared_limits
 
 _PENDING: Final = PreparedStatement("""
-    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
-           a.time_limit_s, a.ran_before_s,
+    SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
+           a.wait_reason, a.time_limit_s, a.ran_before_s,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
-           t.task_type, a.pool,
+           a.pool,
            a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
     FROM allocations a
     LEFT JOIN queue_states q ON q.allocation_id = a.allocation_id AND q.pool = a.pool
@@ -44,12 +47,13 @@ _PENDING: Final = PreparedStatement("""
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
 """)
 _HELD: Final = PreparedStatement("""
-    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace, a.preemptible,
-           a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
+    SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.places, a.pods, a.namespace,
+           a.preemptible, a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
            j.workspace_id, j.weight, j.queue_position, s.saved_at
     FROM allocations a
+    LEFT JOIN tasks t ON t.task_id = a.task_id
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN LATERAL (
         SELECT max(report_time) AS saved_at FROM checkpoints WHERE task_id = a.task_id AND a.preemptible AND :preempts
@@ -103,12 +107,14 @@ async def load_pool(
     limits_may_be_lowered: bool = True,
     is_carried_out: bool = True,
     past: PastRuns = NOTHING_RAN,
+    memory: PoolMemory | None = None,
 ) -> LoadedPool:
     """Everything that is pending or held in the pool; empty of held ones when nothing is pending.
 
     limits_may_be_lowered  jobs may hold more than they may now: then what they hold matters, though nothing is pending
     past                   how long others ran
     is_carried_out         the plan of it gives slots in this transaction, so that limits of all pools have to be locked
+    memory                 of plans before
     """
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
@@ -129,9 +135,14 @@ async def load_pool(
     excluded = await disabled_nodes(connection)
     default = cluster.default_priority(pool.pool_name)
     shared = await load_shared_limits(connection, pool.pool_name, pending, held, lock=is_carried_out)
-    own = [held_of(row, default, scheduler.share_by, shared.keys_of(row)) for row in held]
+    memory = PoolMemory(cluster=cluster, pool=pool) if memory is None else memory
+    needs = await memory.needs(connection, (*pending, *held), capacity)
+    own = [
+        held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))
+        for row in held
+    ]
     snapshot = PoolSnapshot(
-        nodes=None if capacity is None else nodes_of(capacity, excluded),
+        nodes=None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity)),
         held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
         pending=tuple(
             request_of(
@@ -141,6 +152,7 @@ async def load_pool(
                 shared.keys_of(row),
                 preempted=returned.get(row["allocation_id"], 0),
                 expected=expected_of(row, past),
+                needs=needs.get(row["allocation_id"]),
             )
             for row in pending
         ),
@@ -175,12 +187,16 @@ async def _quotas(
     }
 
 
-def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[NodeSlots, ...]:
-    """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled.
+def nodes_of(
+    capacity: PoolCapacity, excluded: Iterable[str] = (), shaped: Mapping[str, ShapedNode] | None = None
+) -> tuple[NodeSlots, ...]:
+    """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled, ``shaped`` is
+    what is known of nodes beside slots, by name.
 
     Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
     """
     disabled = frozenset(excluded)
+    known = shaped or {}
     return tuple(
         NodeSlots(
             name=node.name,
@@ -188,6 +204,7 @@ def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node
             lent=_held_by_other_pools(node),
             max_aux=capacity.max_aux_containers_per_node,
             available=node.enabled and not node.draining and node.name not in disabled,
+            shaped=known.get(node.name),
         )
         for node in capacity.nodes
     )
@@ -202,7 +219,12 @@ def _held_by_other_pools(node: NodeCapacity) -> int:
 
 
 def held_of(
-    row: Mapping[Any, Any], default_priority: int, share_by: Sequence[str], limits: tuple[str, ...] = ()
+    row: Mapping[Any, Any],
+    default_priority: int,
+    share_by: Sequence[str],
+    limits: tuple[str, ...] = (),
+    *,
+    needs: PodRequirements | None = None,
 ) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
     return msgspec.structs.replace(
@@ -218,6 +240,7 @@ def held_of(
         started_at=row["start_time"] or row["assigned_at"] + STARTING_GRACE,
         saved_at=row["saved_at"],
         ends_at=ends_at_of(row),
+        needs=needs,
     )
 
 
@@ -247,6 +270,7 @@ def request_of(
     *,
     preempted: int = 0,
     expected: timedelta | None = None,
+    needs: PodRequirements | None = None,
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
@@ -257,6 +281,7 @@ def request_of(
         requested_at=row["requested_at"],
         position=position_of(row),
         blocked_nodes=frozenset(row["blocked_nodes"]),
+        needs=needs,
         namespace=row["namespace"],
         limits=limits,
         share=share_of(row, share_by),

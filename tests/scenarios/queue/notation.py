@@ -9,7 +9,11 @@ against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds tha
 expected to run; ``saved 60`` for seconds since
 its last checkpoint; ``since 60`` for seconds that it is blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for
 a job that was moved to where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago
-60`` for seconds since it has come back.
+60`` for seconds since it has come back; ``on gpu=a100,zone=x`` for labels that its nodes must have;
+``cpu 4`` for cores of each pod, ``tolerates team`` for a taint.
+
+Kinds of nodes are written as labels, ``cpu 8`` for their cores, ``taint team``, ``cordoned``, ``unready``, ``claims``
+where devices are given out by claims only, ``foreign 2`` for cores that pods of others request.
 """
 
 from __future__ import annotations
@@ -21,6 +25,10 @@ from typing import Any, NamedTuple
 
 from libs.job_rank import MICROSECOND, position_at
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.nodes.amounts import amounts
+from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
+from services.scheduler.plan.nodes.shapes import NodeShape, ShapedNode
+from services.scheduler.plan.nodes.taints import NodeTaint, Toleration
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
@@ -35,8 +43,10 @@ from services.scheduler.plan.snapshot import (
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=1)
+GPU = SlotResource("nvidia.com/gpu")
 _SECOND = 1_000_000 * MICROSECOND
 _REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)(?:\[(\d+)\])?(?:@(\S+))?((?: .+)?)")
+_ON_NODES = ("on", "cpu", "tolerates")
 _WITH_VALUE = (
     "not",
     "in",
@@ -52,6 +62,7 @@ _WITH_VALUE = (
     "at",
     "back",
     "ago",
+    *_ON_NODES,
 )
 
 
@@ -77,6 +88,10 @@ class Case(NamedTuple):
     weights: Mapping[str, float] = {}
     unavailable: str = ""
     lent: Mapping[str, int] = {}
+    kinds: Mapping[str, str] = {}
+    """Of nodes of which more is known than slots."""
+    details: Mapping[str, str] = {}
+    """What some of those that wait are told beside the reason."""
     instead_of: str = ""
     """What docs/reference/scheduling.md has here, where this system decides otherwise, and why."""
 
@@ -95,6 +110,7 @@ def snapshot(case: Case) -> PoolSnapshot:
                 lent=case.lent.get(name, 0),
                 max_aux=case.aux,
                 available=name not in case.unavailable.split(","),
+                shaped=_shaped(name, slots, case.kinds[name]) if name in case.kinds else None,
             )
             for name, slots in case.cluster.items()
         ),
@@ -107,6 +123,36 @@ def snapshot(case: Case) -> PoolSnapshot:
         weights=case.weights,
         policy=case.policy,
         now=NOW,
+    )
+
+
+def _shaped(name: str, slots: int, kind: str) -> ShapedNode:
+    words = kind.split()
+    said = {word: words[index + 1] for index, word in enumerate(words) if word in ("cpu", "taint", "foreign")}
+    has = {GPU.name: 0 if "claims" in words else slots, "cpu": int(said.get("cpu", 64)) * 1000, "pods": 110}
+    shape = NodeShape(
+        labels=tuple(sorted(_labels(",".join(word for word in words if "=" in word)))),
+        taints=(NodeTaint(said["taint"]),) if "taint" in said else (),
+        unschedulable="cordoned" in words,
+        ready="unready" not in words,
+        allocatable=amounts(has),
+        offers_claims_only="claims" in words,
+    )
+    return ShapedNode(name=name, shape=shape, foreign=amounts({"cpu": int(said.get("foreign", 0)) * 1000}))
+
+
+def _labels(text: str) -> list[tuple[str, str]]:
+    return [(key, value) for key, _, value in (each.partition("=") for each in text.split(",") if each)]
+
+
+def _needs(said: Mapping[str, str], slots: int) -> PodRequirements | None:
+    if not said.keys() & set(_ON_NODES):
+        return None
+    return PodRequirements(
+        node_selector=tuple(sorted(_labels(said.get("on", "")))),
+        tolerations=(Toleration(said["tolerates"], "Exists"),) if "tolerates" in said else (),
+        requests=amounts({GPU.name: slots, "cpu": int(said.get("cpu", 0)) * 1000}),
+        slot=GPU if slots else None,
     )
 
 
@@ -142,11 +188,13 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
             started_at=started_at,
             saved_at=NOW - timedelta(seconds=int(said["saved"])) if "saved" in said else None,
             ends_at=NOW + timedelta(seconds=int(said["for"])) if "for" in said else None,
+            needs=_needs(said, each),
         )
     return PendingAllocation(
         **common,
         pods=(each,) * int(pods or 1),
         blocked_nodes=frozenset(said["not"].split(",")) if "not" in said else frozenset(),
+        needs=_needs(said, each),
         runs_for=timedelta(seconds=int(said["for"])) if "for" in said else None,
         expected=timedelta(seconds=int(said["expected"])) if "expected" in said else None,
         nominated=tuple(Placement(node, each) for node in said.get("nominated", "").split(",") if node),
@@ -164,6 +212,8 @@ def check(case: Case) -> Plan:
     assert list(starts) == case.starts.split()
     assert sorted(f"{one.allocation}>{one.makes_room_for}" for one in made.preempted) == sorted(case.preempts.split())
     assert {name: waits.get(name) for name in case.waits} == case.waits
+    details = {wait.allocation: wait.detail for wait in made.waits}
+    assert {name: details.get(name) for name in case.details} == case.details
     for name, nodes in case.places.items():
         assert [place.node for place in starts[name].placements] == nodes.split()
     reserved = {one.allocation: " ".join(place.node for place in one.reserved) for one in made.blocked}

@@ -71,7 +71,8 @@ def test_a_pool_may_name_another_resource() -> None:
 
 def test_a_pool_without_nodes_has_the_reason_of_the_page() -> None:
     request = PendingAllocation(allocation="1", job="1", pods=(1,), priority=50, submitted_at=NOW, requested_at=NOW)
-    assert plan(PoolSnapshot(nodes=(), pending=(request,))).decisions == (Wait("1", WaitReason.TOO_LARGE),)
+    [decision] = plan(PoolSnapshot(nodes=(), pending=(request,))).decisions
+    assert decision == Wait("1", WaitReason.TOO_LARGE, "needs 1 slot; there is no node")
     assert f'"{WaitReason.TOO_LARGE}"' in PAGE
 
 

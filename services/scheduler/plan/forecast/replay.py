@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
 
@@ -57,6 +58,7 @@ class Replay:
         otherwise: timedelta,
     ) -> None:
         self._snapshot = snapshot
+        self._memo = EligibilityMemo()
         self._began_at = self.now = snapshot.now
         self._lengths = lengths
         self._otherwise = otherwise
@@ -90,7 +92,8 @@ class Replay:
                 held=tuple(self._held.values()),
                 pending=tuple(self._pending.values()),
                 now=self.now,
-            )
+            ),
+            self._memo,
         )
         self.first = self.first or made
         self._start(made)

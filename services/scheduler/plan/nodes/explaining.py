@@ -18,17 +18,22 @@ def excluding(requirements: PodRequirements, nodes: Iterable[ShapedNode]) -> tup
     A condition is listed when nodes would do but for it, those with most of such nodes first. Where each node misses
     several conditions, the one is listed that most nodes miss, with 0 nodes. Without any node there is none to list.
     """
-    by_kind: dict[tuple[Unmet, ...], int] = {}
-    for node in nodes:
+    return excluding_kinds(requirements, ((node, 1) for node in nodes))
+
+
+def excluding_kinds(requirements: PodRequirements, kinds: Iterable[tuple[ShapedNode, int]]) -> tuple[Unmet, ...]:
+    """The same of nodes of which some are alike: one of each kind, and how many there are."""
+    missed: dict[tuple[Unmet, ...], int] = {}
+    for node, count in kinds:
         found = tuple(conditions_unmet(requirements, node.shape, name=node.name, labels=node.labels, taken=node.empty))
         if not found:
             return ()
-        by_kind[found] = by_kind.get(found, 0) + 1
-    considered = sum(by_kind.values())
-    alone = _summed({found: count for found, count in by_kind.items() if len(found) == 1})
+        missed[found] = missed.get(found, 0) + count
+    considered = sum(missed.values())
+    alone = _summed({found: count for found, count in missed.items() if len(found) == 1})
     if alone:
         return tuple(msgspec.structs.replace(each, considered=considered) for each in alone)
-    most = _summed(by_kind)[:1]
+    most = _summed(missed)[:1]
     return tuple(msgspec.structs.replace(each, nodes=0, considered=considered) for each in most)
 
 

@@ -18,7 +18,7 @@ class SlotResource(Struct, frozen=True, gc=False):
     """Of it in one slot, in the unit of ``amounts``."""
 
 
-class PodRequirements(Struct, frozen=True, kw_only=True, gc=False):
+class PodRequirements(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     """Equal for all pods of an allocation, and for most allocations of a pool: results are kept by it."""
 
     node_selector: tuple[tuple[str, str], ...] = ()

@@ -13,7 +13,7 @@ from services.scheduler.plan.nodes.amounts import Amounts, added
 from services.scheduler.plan.nodes.taints import NodeTaint
 
 
-class NodeShape(Struct, frozen=True, kw_only=True, gc=False):
+class NodeShape(Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
     labels: tuple[tuple[str, str], ...] = ()
     """That all nodes of the shape have, by key."""
     taints: tuple[NodeTaint, ...] = ()

@@ -64,6 +64,7 @@ def classify(
             one.namespace,
             one.limits,
             one.blocked_nodes,
+            one.needs,
             one.runs_for,
             rests(one),
             magnitude(one),

@@ -17,6 +17,7 @@ from services.scheduler.plan.decisions import Preempt
 from services.scheduler.plan.ordering.fair_share import ShareTree, owner_of
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.preemption.victims import PossibleVictim, candidates, choose
+from services.scheduler.plan.room.ledger import Ledger
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.room import Room, Units
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, Placement, PoolSnapshot
@@ -68,23 +69,16 @@ class Preemption:
         None, and nothing is done, if all that may be asked would not be enough, or if enough are asked in one plan.
         in_reserved  also where room is kept for others
         """
-        need, pods, excluded = request.pods[0] or 1, len(request.pods), request.blocked_nodes
+        demand = self._occupancy.demands.of(request)
         owner, asks = owner_of(request), 0.0
-        scope = (need, pods, excluded, in_reserved, owner.rpartition("/")[0] if self._tree else "")
+        scope = (demand, in_reserved, owner.rpartition("/")[0] if self._tree else "")
         if self._tree is not None:
             asks = self._tree.path(owner)[-1].ratio_with(request.slots)
         if not self._candidates or not self._waves_left or asks >= self._failed.get(scope, inf):
             return None
-        if self._if_all_left.count(need, excluded) >= pods:
+        if self._if_all_left.has(demand):
             later = self._occupancy.left_later(in_reserved=in_reserved)
-            known = later.by_node()
-            chosen = choose(
-                self._offered(request, rank),
-                need=need,
-                pods=pods,
-                left=(lambda node: None if node in excluded else known.get(node)) if excluded else known.get,
-                count=later.count(need, excluded),
-            )
+            chosen = choose(self._offered(request, rank), demand, later)
             if chosen is not None and (found := self._preempt(request, chosen, later)) is not None:
                 self._waves_left -= 1
                 return found
@@ -95,30 +89,33 @@ class Preemption:
         self, request: PendingAllocation, chosen: tuple[PossibleVictim, ...], later: Room
     ) -> tuple[tuple[Placement, ...], list[Preempt]] | None:
         given: Counter[str] = Counter()
+        others = Ledger()
         for one in chosen:
             for node, slots in one.held.pods:
                 given[node] += slots or 1
-        placements = self._occupancy.places_in(request, later, given)
+                others.add(node, one.requests)
+        placements = self._occupancy.places_in(request, later, given, others)
         if placements is None:
             return None
         for one in chosen:
             self._gone.add(one.held.allocation)
-            self._occupancy.leave(one.held.pods)
+            self._occupancy.leave(one.held)
             if self._tree is not None:
                 self._tree.add(owner_of(one.held), -one.held.slots)
-        self._occupancy.nominate(placements)
+        self._occupancy.nominate(request, placements)
         return placements, [Preempt(one.held.allocation, request.allocation) for one in chosen]
 
     @property
     def _if_all_left(self) -> Units:
-        """What there would be if all had left that may ever be asked, when this was asked first: a bound."""
+        """What there would be if all had left that may ever be asked, when this was asked first: a bound.
+        Only units are counted."""
         if self._bound is None:
             left = dict(self._occupancy.left_later(in_reserved=True).by_node())
             for one in self._candidates:
                 for node, slots in one.held.pods:
                     if node in left:
                         left[node] += slots or 1
-            self._bound = Units(left)
+            self._bound = Units(left, self._occupancy.demands.groups)
         return self._bound
 
     def _offered(self, request: PendingAllocation, rank: Rank) -> Iterator[PossibleVictim]:

@@ -14,7 +14,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.ordering.ranking import Rank
+from services.scheduler.plan.room.demand import Demand, beside_slots
+from services.scheduler.plan.room.ledger import Ledger
+from services.scheduler.plan.room.room import Room
 from services.scheduler.plan.snapshot import HeldAllocation
 
 
@@ -25,34 +29,32 @@ class PossibleVictim(Struct, frozen=True, gc=False):
     rank: Rank
     lost_s: float
     """Slot-seconds of work that would be lost."""
+    requests: Amounts
+    """Of each pod, beside its slots."""
 
 
 def candidates(
     held: Iterable[HeldAllocation], rank: Callable[[HeldAllocation], Rank], now: datetime
 ) -> list[PossibleVictim]:
     """In the order in which they are to be asked."""
-    found = [PossibleVictim(one, rank(one), _lost_s(one, now)) for one in held]
+    found = [PossibleVictim(one, rank(one), _lost_s(one, now), beside_slots(one.needs)) for one in held]
     found.sort(key=lambda one: one.rank[1:], reverse=True)
     found.sort(key=lambda one: (-one.rank[0], one.lost_s, one.held.slots))
     return found
 
 
-def choose(
-    in_order: Iterable[PossibleVictim], *, need: int, pods: int, left: Callable[[str], int | None], count: int
-) -> tuple[PossibleVictim, ...] | None:
-    """The least of ``in_order`` whose leaving makes room for ``pods`` pods of ``need`` units each; None if all are not
-    enough.
+def choose(in_order: Iterable[PossibleVictim], demand: Demand, later: Room) -> tuple[PossibleVictim, ...] | None:
+    """The least of ``in_order`` whose leaving makes room for all pods of ``demand``; None if all are not enough.
 
-    left   units of a node that are free, or come free anyway; None of one that the request may not use
-    count  pods that have room in those
+    later  what is free, or comes free anyway
     """
-    places = _Places(need, left, count)
+    places = _Places(demand, later)
     chosen: list[PossibleVictim] = []
     for candidate in in_order:
-        if places.give(candidate.held.pods):
+        if places.give(candidate):
             chosen.append(candidate)
-            if places.count >= pods:
-                return _spared(chosen, places, pods)
+            if places.count >= demand.pods:
+                return _spared(chosen, places, demand.pods)
     return None
 
 
@@ -60,9 +62,9 @@ def _spared(chosen: Sequence[PossibleVictim], places: _Places, pods: int) -> tup
     """Those without whom there is no room, the dearest spared first."""
     needed: list[PossibleVictim] = []
     for candidate in reversed(chosen):
-        places.take(candidate.held.pods)
+        places.take(candidate)
         if places.count < pods:
-            places.give(candidate.held.pods)
+            places.give(candidate)
             needed.append(candidate)
     return tuple(reversed(needed))
 
@@ -70,31 +72,51 @@ def _spared(chosen: Sequence[PossibleVictim], places: _Places, pods: int) -> tup
 class _Places:
     """How many pods have room, as allocations leave one after the other."""
 
-    def __init__(self, need: int, left: Callable[[str], int | None], count: int) -> None:
-        self._need = need
-        self._left = left
+    def __init__(self, demand: Demand, later: Room) -> None:
+        self._demand = demand
+        self._later = later
+        self._left = later.by_node()
+        self._need = demand.units
         self._given: Counter[str] = Counter()
-        self.count = count
+        self._others = Ledger()
+        self._pods: dict[str, int] = {}
+        """How many find both on nodes where somebody has left."""
+        self.count = later.count(demand)
 
-    def give(self, pods: Iterable[tuple[str, int]]) -> bool:
+    def give(self, one: PossibleVictim) -> bool:
         """Whether any of the nodes matters."""
-        return self._change(pods, 1)
+        return self._change(one, 1)
 
-    def take(self, pods: Iterable[tuple[str, int]]) -> None:
-        self._change(pods, -1)
+    def take(self, one: PossibleVictim) -> None:
+        self._change(one, -1)
 
-    def _change(self, pods: Iterable[tuple[str, int]], sign: int) -> bool:
-        matters = False
-        for node, slots in pods:
-            left = self._left(node)
-            if left is None:
+    def _change(self, one: PossibleVictim, sign: int) -> bool:
+        matters, demand = False, self._demand
+        for node, slots in one.held.pods:
+            left = self._left.get(node)
+            if left is None or not demand.allows(node):
                 continue
             matters = True
+            units = sign * (slots or 1)
+            if demand.requests:
+                self.count += self._with_others(node, units, one, sign)
+                continue
             before = left + self._given[node]
-            after = before + sign * (slots or 1)
+            after = before + units
             self._given[node] = after - left
             self.count += max(after, 0) // self._need - max(before, 0) // self._need
         return matters
+
+    def _with_others(self, node: str, units: int, one: PossibleVictim, sign: int) -> int:
+        """How many pods more find units and everything else there."""
+        before = self._pods.get(node)
+        if before is None:
+            before = self._later.pods_on(node, self._demand)
+        self._given[node] += units
+        self._others.add(node, one.requests, sign)
+        after = self._later.pods_on(node, self._demand, self._given[node], self._others.of(node))
+        self._pods[node] = after
+        return after - before
 
 
 def _lost_s(held: HeldAllocation, now: datetime) -> float:

@@ -11,17 +11,31 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 
-from services.scheduler.plan.room.reservations import NodeReservation, holders_of, reserve
-from services.scheduler.plan.room.room import Room, Units, place_gang
-from services.scheduler.plan.snapshot import NEVER, NodeSlots, PendingAllocation, Placement, PoolSnapshot
+from services.scheduler.plan.nodes.amounts import Amounts
+from services.scheduler.plan.room.demand import Demands, beside_slots
+from services.scheduler.plan.room.ledger import Ledger
+from services.scheduler.plan.room.reservations import NodeReservation, Others, holders_of, reserve
+from services.scheduler.plan.room.room import Fits, Room, Units, place_gang
+from services.scheduler.plan.room.stock import Stock, StockView
+from services.scheduler.plan.snapshot import (
+    NEVER,
+    HeldAllocation,
+    NodeSlots,
+    PendingAllocation,
+    Placement,
+    PoolSnapshot,
+)
 
 
 class Occupancy:
     """Units of one lane: slots, or places for auxiliary pods."""
 
-    def __init__(self, pool: PoolSnapshot, *, auxiliary: bool) -> None:
+    def __init__(self, pool: PoolSnapshot, demands: Demands, stock: Stock, *, auxiliary: bool) -> None:
+        """``stock`` is that of both lanes, and what is taken here is taken of it."""
         self._pool = pool
         self._auxiliary = auxiliary
+        self._stock = stock
+        self.demands = demands
         nodes = [node for node in pool.nodes or () if node.available]
         self._total = {node.name: self._units_of(node) for node in nodes}
         free = {node.name: self._units_of(node) - (0 if auxiliary else node.lent) for node in nodes}
@@ -31,8 +45,7 @@ class Occupancy:
                 if node in free:
                     free[node] -= units
                     self._leaving[node] += units if one.leaving else 0
-        fitting = pool.policy.fitting
-        self._free = Room(free, self._total, fitting)
+        self._free = self._room(free, stock.left)
         self._open: Room | None = None
         self._later: Room | None = None
         self._later_reserved: Room | None = None
@@ -48,15 +61,28 @@ class Occupancy:
 
     def has_room_when_empty(self, request: PendingAllocation) -> bool:
         """Whether it would fit if nothing ran."""
-        return self._empty.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+        return self._empty.has(self.demands.of(request))
 
     def has_room_in_all(self, request: PendingAllocation, excluded: Collection[str] = ()) -> bool:
         """The same if every node was in service."""
-        return self._all_in_service.count(request.pods[0] or 1, excluded) >= len(request.pods)
+        return self._all_in_service.has(self.demands.when_in_service(request, excluded))
 
     def has_free_room(self, request: PendingAllocation) -> bool:
         """Whether it would fit if nothing was kept for others."""
-        return self._free.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+        return self._free.has(self.demands.of(request))
+
+    def room_in_all(self, request: PendingAllocation) -> int:
+        """Pods of it that would fit if nothing ran and every node were in service."""
+        return self._all_in_service.count(self.demands.when_in_service(request, ()))
+
+    def lacks_no_units(self, request: PendingAllocation) -> bool:
+        """Whether there are free units enough for it: then it waits for something else of their nodes."""
+        return self._free.has_units(self.demands.of(request))
+
+    def waits_for_units_alone(self, request: PendingAllocation) -> bool:
+        """Whether any node would do that had the units."""
+        demand = self.demands.of(request)
+        return demand.nodes is None and not (demand.requests and self.lacks_no_units(request))
 
     # Starting
 
@@ -66,7 +92,7 @@ class Occupancy:
         in_reserved  room that is kept for others will do
         """
         room = self._free if in_reserved or self._open is None else self._open
-        placements = place_gang(room, request.allocation, request.pods, request.blocked_nodes)
+        placements = place_gang(room, self.demands.of(request), request.allocation, request.pods)
         if placements is None:
             return None
         if room is not self._free:
@@ -78,7 +104,7 @@ class Occupancy:
     def start_at(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> bool:
         """Take just these places, or nothing."""
         units = _units(placements)
-        if any(self._free.left(node) < count for node, count in units.items()):
+        if not self._fits_at(request, placements, {}, self._stock.left):
             return False
         for node, count in units.items():
             self._free.take(node, count)
@@ -87,11 +113,13 @@ class Occupancy:
 
     # Keeping room
 
-    def nominate(self, placements: tuple[Placement, ...]) -> bool:
+    def nominate(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> bool:
         """Keep these places, first from what comes free; or nothing, where they do not come free."""
         units = _units(placements)
-        if any(self._free.left(node) + self._leaving[node] < count for node, count in units.items()):
+        if not self._fits_at(request, placements, self._leaving, self._stock.coming):
             return False
+        for place in placements:
+            self._stock.nominate(place.node, self.demands.of(request).requests)
         for node, count in units.items():
             leaving = min(self._leaving[node], count)
             self._leaving[node] -= leaving
@@ -101,24 +129,28 @@ class Occupancy:
         self._in_step(units)
         return True
 
-    def leave(self, pods: Iterable[tuple[str, int]]) -> None:
-        """The holder of ``pods`` is asked to leave."""
+    def leave(self, held: HeldAllocation) -> None:
+        """``held`` is asked to leave."""
         units: Counter[str] = Counter()
-        for node, count in self._pods_of(pods):
+        for node, count in self._pods_of(held.pods):
             if node in self._total:
                 units[node] += count
+                self._stock.leave(node, beside_slots(held.needs))
         self._leaving.update(units)
         self._in_step(units)
 
     def has_room_later(self, request: PendingAllocation) -> bool:
         """Whether it would fit once those have left that are leaving, into what is then kept for nobody."""
-        return self._free_later.count(request.pods[0] or 1, request.blocked_nodes) >= len(request.pods)
+        return self._free_later.has(self.demands.of(request))
 
     def promise(self, request: PendingAllocation) -> None:
         """Nobody else is to count on that room, which ``request`` has."""
-        placements = place_gang(self._free_later, request.allocation, request.pods, request.blocked_nodes)
+        demand = self.demands.of(request)
+        placements = place_gang(self._free_later, demand, request.allocation, request.pods)
         assert placements is not None
         self._promised += _units(placements)
+        for place in placements:
+            self._stock.promise(place.node, demand.requests)
 
     def left_later(self, *, in_reserved: bool) -> Room:
         """What will be free then; less than nothing on nodes where more is kept than that.
@@ -129,45 +161,59 @@ class Occupancy:
             return self._free_later
         if self._later_reserved is None:
             left = {node: self._units_later(node) + self._reserved[node] for node in self._total}
-            self._later_reserved = Room(left, self._total, self._pool.policy.fitting)
+            self._later_reserved = self._room(left, self._stock.later_reserved)
         return self._later_reserved
 
     def places_in(
-        self, request: PendingAllocation, later: Room, given: Mapping[str, int]
+        self, request: PendingAllocation, later: Room, given: Mapping[str, int], others: Ledger
     ) -> tuple[Placement, ...] | None:
         """Places for it when so many units more are ``given`` on some nodes, of which those that are out of service are
-        none; nothing is taken."""
-        need = request.pods[0] or 1
+        none, and so much else of ``others``; nothing is taken."""
+        demand = self.demands.of(request)
         given = {node: units for node, units in given.items() if node in self._total}
-        left = {node: later.left(node) for node in (*later.with_at_least(need), *given)}
+        left = {node: later.left(node) for node in (*later.with_at_least(demand.units), *given)}
         for node, units in given.items():
             left[node] += units
-        room = Room(left, self._total, self._pool.policy.fitting)
-        return place_gang(room, request.allocation, request.pods, request.blocked_nodes)
+
+        def fits(node: str, requests: Amounts, _given: Mapping[str, int] | None = None) -> int:
+            return later.fits(node, requests, others.of(node))
+
+        room = Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits)
+        return place_gang(room, demand, request.allocation, request.pods)
 
     def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
         """The places for ``request`` that come free first; None where there will never be enough."""
+        demand, stock, now = self.demands.of(request), self._stock, self._pool.now
+        requests = demand.requests
+        others = Others(
+            pods=lambda node: stock.pods_unreserved(node, requests),
+            free_at=lambda node, count: stock.free_at(node, requests, count, now),
+        )
         return reserve(
-            need=request.pods[0] or 1,
-            pods=len(request.pods),
+            need=demand.units,
+            pods=demand.pods,
             free={node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()},
-            total={node: units - self._reserved[node] for node, units in self._total.items()},
+            total={node: units - self._reserved[node] for node, units in self._total.items() if demand.allows(node)},
             holders=holders_of((*self._holders, *self._started)),
-            excluded=request.blocked_nodes,
+            others=others if requests and stock else None,
         )
 
-    def keep(self, reservation: NodeReservation) -> None:
-        """Keep its places for whom it was made."""
+    def keep(self, request: PendingAllocation, reservation: NodeReservation) -> None:
+        """Keep its places for ``request``."""
         if self._open is None:
-            self._open = Room(self._free.by_node(), self._total, self._pool.policy.fitting)
+            self._open = self._room(self._free.by_node(), self._stock.open)
+        demand = self.demands.of(request)
         for place in reservation.places:
             self._reserved[place.node] += place.slots
             self._kept[place.node] += max(reservation.kept[place.node], 0)
+            self._stock.keep(place.node, demand.requests, place.slots // demand.units, reservation.until)
         self._in_step(place.node for place in reservation.places)
 
     def _took(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> None:
         ends_at = NEVER if request.runs_for is None else self._pool.now + request.runs_for
         pods = tuple((place.node, place.slots) for place in placements)
+        for place in placements:
+            self._stock.take(place.node, self.demands.of(request).requests, ends_at)
         self._started.append((ends_at, pods))
         self._in_step(node for node, _ in pods)
 
@@ -191,7 +237,7 @@ class Occupancy:
     def _free_later(self) -> Room:
         if self._later is None:
             left = {node: self._units_later(node) for node in self._total}
-            self._later = Room(left, self._total, self._pool.policy.fitting)
+            self._later = self._room(left, self._stock.later)
         return self._later
 
     @cached_property
@@ -206,11 +252,36 @@ class Occupancy:
 
     @cached_property
     def _empty(self) -> Units:
-        return Units(self._total)
+        return Units(self._total, self.demands.groups, self._fits_when_empty)
 
     @cached_property
     def _all_in_service(self) -> Units:
-        return Units({node.name: self._units_of(node) for node in self._pool.nodes or ()})
+        units = {node.name: self._units_of(node) for node in self._pool.nodes or ()}
+        return Units(units, self.demands.groups, self._fits_when_empty)
+
+    def _room(self, left: Mapping[str, int], view: StockView) -> Room:
+        fits = view.pods if self._stock else None
+        return Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits)
+
+    @property
+    def _fits_when_empty(self) -> Fits | None:
+        return self._stock.pods_when_empty if self._stock else None
+
+    def _fits_at(
+        self,
+        request: PendingAllocation,
+        placements: tuple[Placement, ...],
+        coming: Mapping[str, int],
+        view: StockView,
+    ) -> bool:
+        """Whether just these places are free, together with the units that are ``coming``."""
+        demand = self.demands.of(request)
+        return all(
+            demand.allows(node)
+            and self._free.left(node) + coming.get(node, 0) >= count
+            and (not demand.requests or view.pods(node, demand.requests) >= count // demand.units)
+            for node, count in _units(placements).items()
+        )
 
     def _units_of(self, node: NodeSlots) -> int:
         return node.max_aux if self._auxiliary else node.slots

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -40,6 +40,15 @@ class _Place(Struct, frozen=True, gc=False, order=True):
     node: str
 
 
+class Others(Struct, frozen=True):
+    """What a request asks for beside units."""
+
+    pods: Callable[[str], int]
+    """How many of its pods a node has enough of it for when empty."""
+    free_at: Callable[[str, int], datetime]
+    """When a node has enough of it for so many pods."""
+
+
 def reserve(
     *,
     need: int,
@@ -47,19 +56,27 @@ def reserve(
     free: Mapping[str, int],
     total: Mapping[str, int],
     holders: Holders,
-    excluded: Collection[str],
+    others: Others | None = None,
 ) -> NodeReservation | None:
     """The places for ``pods`` pods of ``need`` units each that come free first, or None where there will never be
     enough.
 
-    free   units of each node that nobody holds, less what is kept for others; that may be more
-    total  units of each node that are kept for nobody
+    free    units of each node that nobody holds, less what is kept for others; that may be more
+    total   units of each node that it may use that are kept for nobody
+    others  None where it asks for units alone
     """
     found = (
         place
         for node, units in total.items()
-        if units >= need and node not in excluded
-        for place in _places(node, need, min(units // need, pods), free.get(node, 0), holders.get(node, ()))
+        if units >= need
+        for place in _places(
+            node,
+            min(units // need, pods, pods if others is None else others.pods(node)),
+            need,
+            free.get(node, 0),
+            holders=holders.get(node, ()),
+            others=others,
+        )
     )
     places = sorted(found)
     if len(places) < pods:
@@ -88,7 +105,9 @@ def _left_over(free: int, holders: Iterable[tuple[datetime, int]], until: dateti
     return max(sum(units for ends_at, units in holders if ends_at <= until) + min(free, 0), 0)
 
 
-def _places(node: str, need: int, most: int, free: int, holders: Iterable[tuple[datetime, int]]) -> Iterable[_Place]:
+def _places(
+    node: str, most: int, need: int, free: int, *, holders: Iterable[tuple[datetime, int]], others: Others | None
+) -> Iterable[_Place]:
     number = hash_of(node)
     left = free
     at = _NOW
@@ -100,6 +119,8 @@ def _places(node: str, need: int, most: int, free: int, holders: Iterable[tuple[
             left += next_one[1]
         if left < count * need:
             at = NEVER
+        elif others is not None:
+            at = max(at, others.free_at(node, count))
         yield _Place(at, lacking, number, node)
 
 

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import md5
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
+from services.scheduler.plan.nodes.amounts import Amounts
+from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.snapshot import FittingPolicy, Placement
 
+ENOUGH: Final = 1 << 40
+"""Pods that fit where nothing is counted."""
+_NONE: Final[Mapping[str, int]] = {}
+_Key: TypeAlias = tuple[float, int, int]
 _HASHES_KEPT: Final = 1 << 17
 """Of nodes: more than any cluster has."""
 
@@ -27,20 +33,82 @@ def hash_of(name: str) -> int:
     return int.from_bytes(md5(name.encode(), usedforsecurity=False).digest()[:8], "little")
 
 
+class Fits(Protocol):
+    """How many pods of these requests find enough of everything but slots on a node, when so much more is given."""
+
+    def __call__(self, node: str, requests: Amounts, given: Mapping[str, int] | None = None, /) -> int: ...
+
+
 class Units:
-    """Units (slots, or places for auxiliary pods) of each node, to be counted quickly."""
+    """Units (slots, or places for auxiliary pods) of each node, to be counted quickly.
 
-    def __init__(self, by_node: Mapping[str, int]) -> None:
+    by_node  units left
+    groups   numbers of nodes, as demands name them; 0 where there is none
+    fits     None where only units count
+    """
+
+    def __init__(self, by_node: Mapping[str, int], groups: Mapping[str, int] = _NONE, fits: Fits | None = None) -> None:
         self._left = dict(by_node)
-        self._nodes_by_left = Counter(self._left.values())
+        self._groups = groups
+        self._fits = fits
+        group = groups.get
+        self._nodes_by_left = (
+            Counter((left, group(node, 0)) for node, left in self._left.items())
+            if groups
+            else Counter((left, 0) for left in self._left.values())
+        )
+        self._refused: set[Demand] = set()
+        """Demands for which there is not enough; forgotten when something comes free."""
 
-    def count(self, need: int, excluded: Collection[str] = ()) -> int:
-        """How many times ``need`` units can be taken, each time from one node.
+    def has(self, demand: Demand) -> bool:
+        """Whether all its pods have room."""
+        if not demand.requests or self._fits is None:
+            return self._count_units(demand) >= demand.pods
+        if demand in self._refused:
+            return False
+        found = 0
+        # Among those that lack something else a node is looked at by itself, so no more of them than necessary.
+        for node in self._nodes_for(demand):
+            found += self.pods_on(node, demand)
+            if found >= demand.pods:
+                return True
+        self._refused.add(demand)
+        return False
 
-        Quick, as ten thousand nodes differ little in what is left.
-        """
-        found = sum(left // need * nodes for left, nodes in self._nodes_by_left.items() if left >= need)
-        return found - sum(max(self._left.get(name, 0), 0) // need for name in set(excluded)) if excluded else found
+    def has_units(self, demand: Demand) -> bool:
+        """The same if units were all that it asks for."""
+        return self._count_units(demand) >= demand.pods
+
+    def count(self, demand: Demand) -> int:
+        """How many of its pods have room."""
+        if not demand.requests or self._fits is None:
+            return self._count_units(demand)
+        return sum(self.pods_on(node, demand) for node in self._nodes_for(demand))
+
+    def pods_on(self, node: str, demand: Demand, units: int = 0, given: Mapping[str, int] | None = None) -> int:
+        """How many of its pods have room on a node that it may use, if so many units and so much else were given."""
+        found = max((self._left[node] + units) // demand.units, 0)
+        if found and demand.requests and self._fits is not None:
+            return min(found, self._fits(node, demand.requests, given))
+        return found
+
+    def _nodes_for(self, demand: Demand) -> Iterator[str]:
+        """Those with room for a pod, as far as units go."""
+        need = demand.units
+        return (node for node, left in self._left.items() if left >= need and demand.allows(node))
+
+    def _count_units(self, demand: Demand) -> int:
+        """Quick, as ten thousand nodes differ little in what is left."""
+        need, groups, excluded = demand.units, demand.groups, demand.excluded
+        found = sum(
+            left // need * nodes
+            for (left, group), nodes in self._nodes_by_left.items()
+            if left >= need and (groups is None or group in groups)
+        )
+        if not excluded:
+            return found
+        without = (node for node in set(excluded) if demand.nodes is None or node in demand.nodes)
+        return found - sum(max(self._left.get(node, 0), 0) // need for node in without)
 
 
 class Room(Units):
@@ -50,12 +118,19 @@ class Room(Units):
     total  units that the node has; what worst fit measures by
     """
 
-    def __init__(self, left: Mapping[str, int], total: Mapping[str, int], fitting: FittingPolicy) -> None:
-        super().__init__(left)
+    def __init__(
+        self,
+        left: Mapping[str, int],
+        total: Mapping[str, int],
+        fitting: FittingPolicy,
+        groups: Mapping[str, int] = _NONE,
+        fits: Fits | None = None,
+    ) -> None:
+        super().__init__(left, groups, fits)
         self._total = total
         self._worst = fitting == "worst"
-        # Nodes by score and units left; those of one bucket are in the order of their hashes.
-        self._buckets: dict[tuple[float, int], list[tuple[int, str]]] = {}
+        # Nodes by score, units left and group; those of one bucket are in the order of their hashes.
+        self._buckets: dict[_Key, list[tuple[int, str]]] = {}
         for name, units in self._left.items():
             self._buckets.setdefault(self._key(name, units), []).append((hash_of(name), name))
         for bucket in self._buckets.values():
@@ -70,25 +145,40 @@ class Room(Units):
         """Units left, as they are at the moment."""
         return self._left
 
+    def fits(self, node: str, requests: Amounts, given: Mapping[str, int] | None = None) -> int:
+        """How many pods of ``requests`` find enough of everything but units."""
+        return ENOUGH if self._fits is None else self._fits(node, requests, given)
+
     def with_at_least(self, units: int) -> Iterator[str]:
         """Nodes that have so many left."""
-        return (name for (_, left), bucket in self._buckets.items() if left >= units for _, name in bucket)
+        return (name for (_, left, _), bucket in self._buckets.items() if left >= units for _, name in bucket)
 
-    def find(self, need: int, allocation: str, excluded: Collection[str] = ()) -> str | None:
-        """The node that the policy prefers among those with ``need`` units left, or None."""
+    def find(self, demand: Demand, allocation: str, placed: Mapping[str, int] = _NONE) -> str | None:
+        """The node that the policy prefers among those with room for a pod of ``demand``, or None.
+
+        placed  pods of the same demand whose units have been taken, but nothing else, by node
+        """
+        if demand in self._refused:
+            return None
+        need, groups = demand.units, demand.groups
         best: tuple[int, str] | None = None
         best_score = 0.0
         wanted = None
-        for score, left in self._keys:
+        for key in self._keys:
+            score, left, group = key
             if best is not None and score != best_score:
                 break
-            if left < need:
+            if left < need or (groups is not None and group not in groups):
                 continue
             wanted = hash_of(allocation) if wanted is None else wanted
-            found = _nearest(self._buckets[score, left], wanted, excluded)
+            found = self._nearest(self._buckets[key], wanted, demand, placed)
             if found is not None and (best is None or found < best):
                 best, best_score = found, score
-        return None if best is None else best[1]
+        if best is None:
+            if demand.requests and not placed:
+                self._refused.add(demand)
+            return None
+        return best[1]
 
     def take(self, node: str, units: int) -> None:
         self.put(node, self._left[node] - units)
@@ -106,47 +196,60 @@ class Room(Units):
             del self._buckets[key]
             self._keys.remove(key)
         self._left[node] = left
-        self._nodes_by_left[before] -= 1
-        self._nodes_by_left[left] += 1
+        group = key[2]
+        self._nodes_by_left[before, group] -= 1
+        self._nodes_by_left[left, group] += 1
+        if left > before:
+            self._refused.clear()
         key = self._key(node, left)
         if key not in self._buckets:
             self._buckets[key] = []
             insort(self._keys, key)
         insort(self._buckets[key], entry)
 
-    def _key(self, node: str, left: int) -> tuple[float, int]:
+    def _key(self, node: str, left: int) -> _Key:
         """What is smaller is looked at first."""
-        return (-left / (self._total.get(node) or 1), left) if self._worst else (left, left)
+        group = self._groups.get(node, 0)
+        return (-left / (self._total.get(node) or 1), left, group) if self._worst else (left, left, group)
+
+    def _nodes_for(self, demand: Demand) -> Iterator[str]:
+        need, groups, excluded = demand.units, demand.groups, demand.excluded
+        for key in self._keys:
+            if key[1] >= need and (groups is None or key[2] in groups):
+                for _, name in self._buckets[key]:
+                    if name not in excluded:
+                        yield name
+
+    def _nearest(
+        self, bucket: list[tuple[int, str]], wanted: int, demand: Demand, placed: Mapping[str, int]
+    ) -> tuple[int, str] | None:
+        """The node whose hash lies least below ``wanted``, with that distance; the numbers go round at 2^64."""
+        after = bisect_right(bucket, (wanted, "\U0010ffff"))
+        excluded, requests = demand.excluded, demand.requests
+        fits = self._fits if requests else None
+        for offset in range(1, len(bucket) + 1):
+            number, name = bucket[after - offset]
+            if name not in excluded and (fits is None or fits(name, requests) > placed.get(name, 0)):
+                return (wanted - number) % (1 << 64), name
+        return None
 
 
-def place_gang(
-    room: Room, allocation: str, pods: tuple[int, ...], excluded: Collection[str] = ()
-) -> tuple[Placement, ...] | None:
-    """Find a node for every pod and take its room, or take nothing and return None: a gang that is half started holds
-    slots that nobody can use (docs/reference/scheduling.md 16, B1).
+def place_gang(room: Room, demand: Demand, allocation: str, pods: tuple[int, ...]) -> tuple[Placement, ...] | None:
+    """Find a node for every pod and take its units, or take nothing and return None: a gang that is half started holds
+    slots that nobody can use (docs/reference/scheduling.md 16, B1). What the pods request beside is not taken.
 
-    pods      slots of each pod in rank order, all equal; for auxiliary pods each takes one unit of ``room``
-    excluded  nodes that it must not run on
+    pods  slots of each pod in rank order, all equal; for auxiliary pods each takes one unit of ``room``
     Exact, because pods of one size compete for the same room. Returns one Placement per pod, in rank order.
     """
-    need = pods[0] or 1
-    if len(pods) > 1 and room.count(need, excluded) < len(pods):
+    if len(pods) > 1 and not room.has(demand):
         return None
     placements: list[Placement] = []
+    placed: Counter[str] = Counter()
     for slots in pods:
-        node = room.find(need, allocation, excluded)
+        node = room.find(demand, allocation, placed)
         if node is None:
             return None  # a single pod; of several each finds one, as there is room for all
-        room.take(node, need)
+        room.take(node, demand.units)
+        placed[node] += 1
         placements.append(Placement(node, slots))
     return tuple(placements)
-
-
-def _nearest(bucket: list[tuple[int, str]], wanted: int, excluded: Collection[str]) -> tuple[int, str] | None:
-    """The node whose hash lies least below ``wanted``, with that distance; the numbers go round at 2^64."""
-    after = bisect_right(bucket, (wanted, "\U0010ffff"))
-    for offset in range(1, len(bucket) + 1):
-        number, name = bucket[after - offset]
-        if name not in excluded:
-            return (wanted - number) % (1 << 64), name
-    return None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from libs.job_rank import MICROSECOND, position_at
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
@@ -26,6 +27,7 @@ from services.scheduler.plan.snapshot import (
     PoolSnapshot,
     SlotLimit,
 )
+from tests.unit.scheduler.plan.shaped_pools import oversold, shaped
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -167,6 +169,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                     started_at=pool.now,
                     pods=tuple((place.node, place.slots) for place in start.placements),
                     ends_at=None if request.runs_for is None else pool.now + request.runs_for,
+                    needs=request.needs,
                 )
             )
             continue
@@ -182,7 +185,12 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
     return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending))
 
 
-@given(pools())
+def any_pools() -> st.SearchStrategy[PoolSnapshot]:
+    """Some with nodes of which only the slots are known."""
+    return st.one_of(pools(), pools().flatmap(shaped))
+
+
+@given(any_pools())
 def test_plan_is_sound(pool: PoolSnapshot) -> None:
     made = plan(pool)
     assert sorted(decision.allocation for decision in made.decisions) == sorted(r.allocation for r in pool.pending)
@@ -227,7 +235,22 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
             assert all(shared[key] <= pool.limits[key].most for key in request.limits if key in pool.limits)
 
 
-@given(pools(), st.randoms())
+@given(pools().flatmap(shaped))
+def test_no_node_is_oversold_in_anything(pool: PoolSnapshot) -> None:
+    """And every start is one that Kubernetes would allow."""
+    assert oversold(pool, plan(pool)) == []
+
+
+@given(pools().flatmap(shaped))
+def test_plan_does_not_depend_on_what_was_kept_of_others(pool: PoolSnapshot) -> None:
+    memo = EligibilityMemo()
+    first = plan(pool, memo)
+    other = msgspec.structs.replace(pool, nodes=tuple(pool.nodes or ())[1:])
+    assert plan(other, memo) == plan(other)
+    assert plan(pool, memo) == first == plan(pool)
+
+
+@given(any_pools(), st.randoms())
 def test_plan_does_not_depend_on_the_order_of_rows(pool: PoolSnapshot, rng: random.Random) -> None:
     def shuffled(items: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(rng.sample(items, len(items)))
@@ -238,13 +261,13 @@ def test_plan_does_not_depend_on_the_order_of_rows(pool: PoolSnapshot, rng: rand
     assert plan(other) == plan(pool)
 
 
-@given(pools())
+@given(any_pools())
 def test_a_plan_leaves_nothing_to_start(pool: PoolSnapshot) -> None:
     after = plan(carried_out(pool, plan(pool)))
     assert not list(after.starts)
 
 
-@given(pools())
+@given(any_pools())
 def test_nobody_leaves_in_vain(pool: PoolSnapshot) -> None:
     """Without each that is asked, the one for whom it is asked would not have its places; and it gets them."""
     made = plan(pool)

@@ -1,0 +1,72 @@
+"""What a request lacks that a pool will never have as it is now, with its numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.scheduler.plan.nodes.amounts import PODS, in_usual_order, in_words
+from services.scheduler.plan.nodes.eligible import PASSING, EligibleNodes
+from services.scheduler.plan.nodes.explaining import sentence
+from services.scheduler.plan.nodes.unmet import UnmetCode
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.room.demand import Demand
+from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+
+_OF_SELECTION: Final = (UnmetCode.NODE_SELECTOR, UnmetCode.NODE_AFFINITY, UnmetCode.TAINT)
+
+
+class Missing:
+    """``eligible`` is None where only slots of the nodes are known."""
+
+    def __init__(self, pool: PoolSnapshot, eligible: EligibleNodes | None) -> None:
+        self._pool = pool
+        self._eligible = eligible
+
+    def for_ever(self, request: PendingAllocation, room: int) -> tuple[WaitReason, str]:
+        """Why it would not start if every node were in service and nothing of the pool ran, and what is missing.
+
+        room  pods of it that there is room for then
+        """
+        needs = request.needs
+        if needs is not None and self._eligible is not None:
+            if found := self._eligible.excluding(needs):
+                # Nodes that are not selected are many, and nobody wants them.
+                condition = next((each for each in found if each.code not in _OF_SELECTION), found[0])
+                is_size = condition.code is UnmetCode.SLOTS
+                return WaitReason.TOO_LARGE if is_size else WaitReason.NO_SUCH_NODE, sentence(condition, needs)
+            bare = self._eligible.pods_when_bare(needs)
+            if bare is None or bare >= len(request.pods):
+                return WaitReason.FOREIGN_PODS, ""
+            room = bare
+        return WaitReason.TOO_LARGE, self._too_large(request, room)
+
+    def out_of_service(self, request: PendingAllocation) -> str:
+        """What keeps nodes from it that would do."""
+        needs = request.needs
+        if needs is None or self._eligible is None:
+            return ""
+        found = (each for each in self._eligible.excluding(needs) if each.code in PASSING)
+        condition = next(found, None)
+        return "" if condition is None else sentence(condition, needs)
+
+    def beside_slots(self, demand: Demand) -> str:
+        """What it asks for beside slots."""
+        asked = sorted(demand.requests, key=lambda each: in_usual_order(each[0]))
+        return f"needs {', '.join(in_words(*each) for each in asked if each[0] != PODS)}" if asked else ""
+
+    def _too_large(self, request: PendingAllocation, room: int) -> str:
+        slots, pods = request.pods[0], len(request.pods)
+        if not slots:
+            return ""
+        if not self._pool.nodes:
+            return f"needs {_slots(request.slots)}; there is no node"
+        selector = request.needs.node_selector if request.needs is not None else ()
+        such = f" with {', '.join(f'{key}={value}' for key, value in selector)}" if selector else ""
+        if pods == 1:
+            largest = max(node.slots for node in self._pool.nodes)
+            return f"needs {_slots(slots)} on one node{such}; the largest node has {largest}"
+        return f"needs {pods} pods of {_slots(slots)} each on nodes{such}, which have room for {room}"
+
+
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"

@@ -1,0 +1,107 @@
+"""Demands: what a request asks of the nodes, apart from who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from services.scheduler.plan.nodes.amounts import CPU, PODS, Amounts, amounts
+from services.scheduler.plan.nodes.eligible import EligibleNodes, Names
+from services.scheduler.plan.nodes.requirements import PodRequirements
+from services.scheduler.plan.snapshot import PendingAllocation
+
+_KINDS: Final = 10_000
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+class Demand:
+    """Equal requests of a plan have one, so that what is found of it once need not be looked for again."""
+
+    __slots__ = ("excluded", "groups", "nodes", "pods", "requests", "units")
+
+    def __init__(
+        self,
+        *,
+        units: int,
+        pods: int,
+        excluded: Collection[str] = _NOWHERE,
+        nodes: Names | None = None,
+        groups: frozenset[int] | None = None,
+        requests: Amounts = (),
+    ) -> None:
+        """
+        units     of each pod: slots, or a place for an auxiliary one
+        excluded  nodes that it must not run on
+        nodes     those that it may run on; None is all
+        groups    of the same nodes, as ``EligibleNodes.groups`` numbers them; None is all
+        requests  of each pod, beside its units
+        """
+        self.units = units
+        self.pods = pods
+        self.excluded = excluded
+        self.nodes = nodes
+        self.groups = groups
+        self.requests = requests
+
+    def allows(self, node: str) -> bool:
+        return (self.nodes is None or node in self.nodes) and node not in self.excluded
+
+
+class Demands:
+    """Gives requests their demands. ``eligible`` is None where nothing is known of nodes but their slots."""
+
+    def __init__(self, requests: Iterable[PendingAllocation], eligible: EligibleNodes | None) -> None:
+        self.eligible = eligible
+        self._found: dict[tuple[object, ...], Demand] = {}
+        self._in_service: dict[tuple[object, ...], Demand] = {}
+        self._last: tuple[PendingAllocation | None, Demand] = (None, Demand(units=1, pods=1))
+        self.groups: Mapping[str, int] = {}
+        if eligible is not None:
+            found = [eligible.of(needs) for needs in {one.needs for one in requests} if needs is not None]
+            self.groups = eligible.groups(names for each in found for names in (each.now, each.in_service))
+
+    def of(self, request: PendingAllocation) -> Demand:
+        """What it asks of nodes as they are."""
+        if request is self._last[0]:
+            return self._last[1]
+        key = (request.pods, request.blocked_nodes, request.needs)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._make(request, request.blocked_nodes, in_service=False)
+        self._last = request, found  # a request is looked at from many sides at once
+        return found
+
+    def when_in_service(self, request: PendingAllocation, excluded: Collection[str]) -> Demand:
+        """What it would ask if every node were in service, with ``excluded`` in place of its own."""
+        key = (request.pods, frozenset(excluded), request.needs)
+        found = self._in_service.get(key)
+        if found is None:
+            found = self._in_service[key] = self._make(request, excluded, in_service=True)
+        return found
+
+    def _make(self, request: PendingAllocation, excluded: Collection[str], *, in_service: bool) -> Demand:
+        needs, nodes = request.needs, None
+        if needs is not None and self.eligible is not None:
+            eligible = self.eligible.of(needs)
+            nodes = eligible.in_service if in_service else eligible.now
+        has_all = self.eligible is None or nodes is self.eligible.everything
+        return Demand(
+            units=request.pods[0] or 1,
+            pods=len(request.pods),
+            excluded=excluded,
+            nodes=None if has_all else nodes,
+            groups=None if has_all or nodes is None else frozenset(self.groups.get(node, 0) for node in nodes),
+            requests=beside_slots(needs),
+        )
+
+
+@lru_cache(_KINDS)
+def beside_slots(needs: PodRequirements | None) -> Amounts:
+    """What a pod takes of a node beside its slots, itself included."""
+    if needs is None:
+        return ()
+    slot = needs.slot
+    # Slots are counted by themselves, and at once; cores that are slots are cores to other pods.
+    beside = {name: amount for name, amount in needs.requests if slot is None or name != slot.name or name == CPU}
+    return amounts({**beside, PODS: 1})

@@ -1,0 +1,84 @@
+"""What the pods of allocations require of nodes, read once per allocation from what is stored of its task.
+
+It is read when an allocation is first seen: the configuration of an experiment that is continued may be another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Connection
+from libs.db.prepared.statements import PreparedStatement
+from services.scheduler.orders.pod_requirements import task_requirements
+from services.scheduler.plan.nodes.amounts import Amounts
+from services.scheduler.plan.nodes.requirements import PodRequirements
+
+_OF_EXPERIMENTS: Final = PreparedStatement("""
+    SELECT job_id, config->'environment'->'pod_spec' AS pod FROM experiments WHERE job_id = ANY(:jobs)
+""")
+_OF_TASKS: Final = PreparedStatement("""
+    SELECT task_id, spec->'environment'->'pod_spec' AS pod FROM tasks WHERE task_id = ANY(:tasks)
+""")
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+_KINDS_KEPT: Final = 10_000
+
+
+class PodNeeds:
+    """Of one pool."""
+
+    def __init__(self, *, cluster: ClusterConfig, pool: str) -> None:
+        self._cluster = cluster
+        self._pool = pool
+        self._launcher_requests: Amounts = ()
+        self._by_allocation: dict[str, PodRequirements] = {}
+        self._by_kind: dict[tuple[str, int, bytes], PodRequirements] = {}
+        """Equal requirements are one object, which plans compare quickly."""
+
+    async def of(
+        self, connection: Connection, rows: Iterable[Mapping[Any, Any]], launcher_requests: Amounts
+    ) -> Mapping[str, PodRequirements]:
+        """By allocation; what is of other allocations than those of ``rows`` is forgotten.
+
+        launcher_requests  of the containers that the launcher adds to each pod
+        """
+        if launcher_requests != self._launcher_requests:
+            self._launcher_requests = launcher_requests
+            self._by_allocation, self._by_kind = {}, {}
+        rows = list(rows)
+        known = self._by_allocation
+        self._by_allocation = {id_: known[id_] for row in rows if (id_ := row["allocation_id"]) in known}
+        await self._read(connection, [row for row in rows if row["allocation_id"] not in known])
+        return self._by_allocation
+
+    async def _read(self, connection: Connection, rows: list[Mapping[Any, Any]]) -> None:
+        jobs = {row["job_id"] for row in rows if row["task_type"] == "TRIAL"}
+        tasks = {row["task_id"] for row in rows if row["task_type"] != "TRIAL"}
+        pods: dict[str, Any] = {}
+        if jobs:
+            pods |= {found["job_id"]: found["pod"] for found in await _OF_EXPERIMENTS.rows(connection, jobs=list(jobs))}
+        if tasks:
+            pods |= {found["task_id"]: found["pod"] for found in await _OF_TASKS.rows(connection, tasks=list(tasks))}
+        for row in rows:
+            origin = row["job_id"] if row["task_type"] == "TRIAL" else row["task_id"]
+            each = row["slots"] // row["num_pods"]
+            self._by_allocation[row["allocation_id"]] = self._of_kind(row["task_type"] or "", pods.get(origin), each)
+
+    def _of_kind(self, task_type: str, pod: dict[str, Any] | None, slots: int) -> PodRequirements:
+        key = (task_type, slots, _ENCODER.encode(pod))
+        found = self._by_kind.get(key)
+        if found is None:
+            if len(self._by_kind) >= _KINDS_KEPT:
+                self._by_kind.clear()
+            found = self._by_kind[key] = task_requirements(
+                task_type,
+                pod,
+                cluster=self._cluster,
+                pool=self._pool,
+                slots=slots,
+                launcher_requests=self._launcher_requests,
+            )
+        return found

@@ -1,0 +1,45 @@
+"""What the planner of a pool need not find anew for each plan. Plans do not depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.engine import Connection
+from libs.events.capacity import PoolCapacity
+from services.scheduler.plan.nodes.amounts import amounts
+from services.scheduler.plan.nodes.eligible import EligibilityMemo
+from services.scheduler.plan.nodes.requirements import PodRequirements
+from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
+from services.scheduler.queue.pod_needs import PodNeeds
+from services.scheduler.queue.shaped_nodes import shaped_nodes
+
+_SHAPES_KEPT: Final = 10_000
+
+
+class PoolMemory:
+    def __init__(self, *, cluster: ClusterConfig, pool: PoolConfig) -> None:
+        self.eligibility = EligibilityMemo()
+        self._needs = PodNeeds(cluster=cluster, pool=pool.pool_name)
+        self._shapes = ShapeTable()
+        self._capacity: PoolCapacity | None = None
+        self._shaped: Mapping[str, ShapedNode] = {}
+
+    def shaped(self, capacity: PoolCapacity) -> Mapping[str, ShapedNode]:
+        """The nodes by name; none where the launcher reports slots alone, as those of processes do."""
+        if capacity is not self._capacity:
+            if len(self._shapes) > _SHAPES_KEPT:
+                self._shapes = ShapeTable()
+            self._capacity = capacity
+            nodes = shaped_nodes(capacity, self._shapes) if capacity.shapes else ()
+            self._shaped = {node.name: node for node in nodes}
+        return self._shaped
+
+    async def needs(
+        self, connection: Connection, rows: Iterable[Mapping[Any, Any]], capacity: PoolCapacity | None
+    ) -> Mapping[str, PodRequirements]:
+        """What the pods of the allocations of ``rows`` require, where it is known what nodes have."""
+        if capacity is None or not capacity.shapes:
+            return {}
+        return await self._needs.of(connection, rows, amounts(capacity.launcher_requests))
