@@ -69,5 +69,8 @@ class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", ta
     message: str = ""
     """Words for the whole; of a LAUNCH_ERROR, what whoever refused to make it has said."""
     quota_blocked: bool = False
+    unplaced: str = ""
+    """How many pods of a gang have found a node in all the time that they may take, and what the cluster says of the
+    others; empty while that is not over, and for gangs that are whole. The scheduler takes the gang back."""
     closed_nodes: tuple[str, ...] = ()
     """Nodes of its pods that take no new ones, as a capacity of a larger revision will say."""

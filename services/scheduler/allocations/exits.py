@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from libs.events.failures import FailureType, failure_of, type_of
 from libs.events.observations import AllocationObserved, ObservedPod
+from libs.states.allocation import GANG_TAKEN_BACK
 from services.scheduler.allocations.time_limits import is_up, reached
 from services.scheduler.transactions.rows import AllocationRow
 
@@ -84,6 +85,9 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     codes = [pod.exit_code for pod in pods if pod.exit_code is not None]
     # Our own record of the kill says more than the launcher's: it knows what had failed before.
     killed = row.killed_while_running if row.killed_at is not None else seen.stopped
+    if killed and was_taken_back(row):
+        # Through no fault of its own, so that it comes back, with a pause, and loses no restart.
+        return ExitRecord(reason=f"allocation aborted {after}: {row.kill_reason}", kind=ExitKind.TRANSIENT, killed=True)
     if killed:
         return ExitRecord(reason=f"allocation killed {after}", killed=True, killed_with=max(codes, default=None))
     if row.preemptible and row.preempt_acked:
@@ -116,6 +120,11 @@ def killed_in_words(exit_code: int | None) -> str:
     exit_code  None where a pod was deleted before it could say
     """
     return str(Failure(FailureType.RESOURCES_FAILED, "killed", exit_code or None))
+
+
+def was_taken_back(row: AllocationRow) -> bool:
+    """Whether it is a gang that was ended because it did not become whole."""
+    return row.kill_reason is not None and row.kill_reason.startswith(GANG_TAKEN_BACK)
 
 
 def has_failed(pod: ObservedPod) -> bool:

@@ -12,7 +12,14 @@ from datetime import datetime
 import msgspec
 
 from libs.events.observations import AllocationObserved, ObservedPod
-from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least, least_progressed, most_progressed
+from libs.states.allocation import (
+    CLUSTER_PREEMPTS,
+    GANG_TAKEN_BACK,
+    AllocationState,
+    at_least,
+    least_progressed,
+    most_progressed,
+)
 from services.scheduler.allocations.exits import exit_record, has_failed
 from services.scheduler.allocations.termination import finish, is_over, kill, terminate
 from services.scheduler.transactions.allocation_messages import changed, note
@@ -33,6 +40,8 @@ def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out:
         note(row, f"Resources for {row.name} have started", now=now, out=out)
     if ended(seen, row.num_pods):
         finish(row, exit_record(row, seen, now), now=now, out=out)
+    elif seen.unplaced:
+        kill(row, reason=f"{GANG_TAKEN_BACK}: {seen.unplaced}", now=now, out=out)
     elif any(has_failed(pod) for pod in seen.pods):
         kill(row, reason="another pod of the allocation has failed", now=now, out=out)
     elif any(pod.has_to_leave and pod.state != "TERMINATED" for pod in seen.pods):

@@ -9,7 +9,7 @@ from typing import Final
 
 from libs.states.allocation import CLUSTER_PREEMPTS
 from libs.states.generic_task import TaskTrigger
-from services.scheduler.allocations.exits import ExitKind
+from services.scheduler.allocations.exits import ExitKind, was_taken_back
 from services.scheduler.allocations.termination import NODE_DISABLED
 from services.scheduler.transactions.rows import AllocationRow
 
@@ -22,6 +22,8 @@ _MAKES_ROOM: Final = frozenset({CLUSTER_PREEMPTS, NODE_DISABLED})
 
 def trigger_of(row: AllocationRow) -> TaskTrigger:
     """The trigger for the task, from the record of an allocation that is over."""
+    if row.exit_kind == ExitKind.TRANSIENT and was_taken_back(row):
+        return TaskTrigger.LEFT  # it never ran as a whole
     if row.exit_kind != ExitKind.NONE:
         return TaskTrigger.FAILED
     if row.stopped_early and not row.preempt_acked:

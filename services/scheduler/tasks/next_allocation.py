@@ -7,6 +7,7 @@ from datetime import datetime
 from libs.db.engine import Connection
 from libs.ids import allocation_id
 from libs.states.allocation import AllocationState
+from services.scheduler.allocations.exits import was_taken_back
 from services.scheduler.allocations.time_limits import ran_s
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -14,7 +15,7 @@ from services.scheduler.transactions.rows import AllocationRow, insert_rows
 
 
 async def request_next(connection: Connection, last: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
-    """An allocation like the one before, except that it may be preempted: the task has shown that it comes back."""
+    """An allocation like the one before, except that it may be preempted if the task has shown that it comes back."""
     run = int(last.allocation_id.rpartition(".")[2]) + 1
     row = AllocationRow(
         allocation_id=allocation_id(last.task_id, run),
@@ -24,7 +25,7 @@ async def request_next(connection: Connection, last: AllocationRow, *, now: date
         pool=last.pool,
         slots=last.slots,
         num_pods=last.num_pods,
-        preemptible=True,
+        preemptible=last.preemptible or not was_taken_back(last),
         preemption_timeout_s=last.preemption_timeout_s,
         state=AllocationState.PENDING,
         requested_at=now,

@@ -105,6 +105,10 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     ended is known for that long after an outage of the launcher."""
     stuck_grace_s: Annotated[float, Meta(ge=0)] = 60.0
     """How long a pod may wait for what will probably never come (a Secret that is missing, a pod that is refused)."""
+    gang_grace_s: Annotated[float, Meta(gt=0)] = 60.0
+    """How long the pods of a task of several pods may take until each has a node. Then all of them are deleted, and the
+    task is planned again. It may take as long as it likes while another scheduler than Kubernetes' own holds back all
+    of its pods."""
     log_delivery_s: Annotated[float, Meta(ge=0)] = 60.0
     """How long the pods of an ended task are left alone, so that their sidecars deliver the last lines."""
     creators: Annotated[int, Meta(ge=1)] = 12

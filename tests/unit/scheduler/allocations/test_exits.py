@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from libs.events.observations import AllocationObserved, ObservedPod
+from libs.states.allocation import GANG_TAKEN_BACK
 from services.scheduler.allocations.exits import ExitKind, exit_record
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation
@@ -59,6 +60,14 @@ CASES = [
                    pod(1, failure="DELETED", message="deleted"))},
          "allocation failed: resources failed with non-zero exit code: deleted", "FAILED",
          "resources failed with non-zero exit code: deleted"),
+    Case("a gang that was taken back", {**KILLED, "kill_reason": f"{GANG_TAKEN_BACK}: 1 of 2"},
+         {"stopped": True, "pods": (pod(exit_code=143, failure="FAILED"), pod(1, failure="DELETED"))},
+         "allocation aborted after 1m5s: not all of its pods found a place: 1 of 2", "TRANSIENT"),
+    Case("a gang of which one has failed before it was taken back",
+         {"killed_at": NOW, "kill_reason": f"{GANG_TAKEN_BACK}: 1 of 2"},
+         {"gone": True, "pods": (pod(exit_code=3, failure="FAILED"),)},
+         "allocation failed: resources failed with non-zero exit code:  (exit code 3)", "FAILED",
+         "resources failed with non-zero exit code:  (exit code 3)", status=3),
     Case("aborted before start", {}, {"pods": (pod(failure="ABORTED"),)},
          "allocation aborted: resources was aborted before it started", "TRANSIENT",
          "resources was aborted before it started"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from libs.states.allocation import CLUSTER_PREEMPTS
+from libs.states.allocation import CLUSTER_PREEMPTS, GANG_TAKEN_BACK
 from libs.states.generic_task import GenericTaskState, TaskTrigger
 from services.scheduler.allocations.termination import NODE_DISABLED
 from services.scheduler.tasks.generic import advance
@@ -17,6 +17,7 @@ from tests.unit.scheduler.rows import allocation
 
 NOW = FakeClock().now()
 DELETED = "its workspace is being deleted"
+TAKEN_BACK = f"{GANG_TAKEN_BACK}: 1 of 2"
 DONE: dict[str, Any] = {"state": "TERMINATED", "stopped_early": True, "status_code": 0}
 GONE: dict[str, Any] = {"state": "TERMINATED"}
 
@@ -28,6 +29,11 @@ EXITS: list[tuple[dict[str, Any], TaskTrigger]] = [
     ({**GONE, "exit_kind": "FAILED", "status_code": 1}, TaskTrigger.FAILED),
     ({**GONE, "exit_kind": "TRANSIENT"}, TaskTrigger.FAILED),
     ({**GONE, "exit_kind": "INVALID"}, TaskTrigger.FAILED),
+    # Nothing of it has run, so that it may begin anew even if it cannot resume.
+    (
+        {**GONE, "killed_at": NOW, "kill_reason": TAKEN_BACK, "exit_kind": "TRANSIENT", "preemptible": False},
+        TaskTrigger.LEFT,
+    ),
     ({**GONE, "killed_at": NOW, "kill_reason": PAUSED, "preemptible": False}, TaskTrigger.LEFT),
     ({**GONE, "killed_at": NOW, "kill_reason": "overdue", "preempted_at": NOW}, TaskTrigger.LEFT),
     ({**GONE, "killed_at": NOW, "kill_reason": CLUSTER_PREEMPTS}, TaskTrigger.LEFT),

@@ -60,10 +60,13 @@ class Listener(Protocol):
 class Tracker:
     """The allocations in all namespaces, by allocation and by namespace and name of their Job."""
 
-    def __init__(self, *, pool: str, clock: Clock, stuck_grace_s: float, listener: Listener) -> None:
+    def __init__(
+        self, *, pool: str, clock: Clock, stuck_grace_s: float, listener: Listener, gang_grace_s: float = 60.0
+    ) -> None:
         self.pool = pool
         self._clock = clock
         self._stuck_grace_s = stuck_grace_s
+        self._gang_grace_s = gang_grace_s
         self._listener = listener
         self.allocations: dict[str, TrackedAllocation] = {}
         self._by_job: dict[tuple[str, str], TrackedAllocation] = {}
@@ -87,7 +90,12 @@ class Tracker:
         """Of allocations that somebody waits for; one at a time."""
 
     def view(self) -> View:
-        return View(now=self._clock.now().timestamp(), lost=LostNodes(self.nodes), stuck_grace_s=self._stuck_grace_s)
+        return View(
+            now=self._clock.now().timestamp(),
+            lost=LostNodes(self.nodes),
+            stuck_grace_s=self._stuck_grace_s,
+            gang_grace_s=self._gang_grace_s,
+        )
 
     def add(self, tracked: TrackedAllocation) -> bool:
         """Take in a new allocation; False when the name of its Job is another's still."""

@@ -157,6 +157,12 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     overhead: dict[str, str | int | float] | None = None
 
 
+class TaskPodSpec(PodSpec, frozen=True, kw_only=True):
+    """Of a pod of ours; of other pods, which may be many more, less is kept."""
+
+    scheduler_name: str = ""
+
+
 class PodIp(_Object, frozen=True, kw_only=True):
     ip: str = ""
 
@@ -174,7 +180,7 @@ class PodStatus(_Object, frozen=True, kw_only=True):
 
 class Pod(_Object, frozen=True, kw_only=True):
     metadata: Meta
-    spec: PodSpec = PodSpec()
+    spec: TaskPodSpec = TaskPodSpec()
     status: PodStatus = PodStatus()
 
     @property

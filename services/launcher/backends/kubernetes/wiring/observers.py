@@ -42,7 +42,13 @@ def observers_of(
     launcher_requests  what the launcher's own containers request in each pod
     """
     reporter = Reporter(api, lines=lines, clock=clock, background=background)
-    tracker = Tracker(pool=pool.name, clock=clock, stuck_grace_s=pool.settings.stuck_grace_s, listener=reporter)
+    tracker = Tracker(
+        pool=pool.name,
+        clock=clock,
+        stuck_grace_s=pool.settings.stuck_grace_s,
+        gang_grace_s=pool.settings.gang_grace_s,
+        listener=reporter,
+    )
     capacity_tracker = CapacityTracker(
         pool=pool.name,
         namespace=pool.namespace,

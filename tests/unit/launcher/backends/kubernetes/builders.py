@@ -94,8 +94,9 @@ def with_pod(**spec: Any) -> Json:
 def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **fields: Any) -> Pod:
     """A pod as the API server sends it.
 
-    node, reason, message, conditions, deleted_at, grace_s (part of deleted_at), main (state of the main container),
-    init, image_id, container_id, sidecar, fluent (state of the shipper, where it is a container like any other)
+    node, scheduler, reason, message, conditions, deleted_at, grace_s (part of deleted_at), main (state of the main
+    container), init, image_id, container_id, sidecar, fluent (state of the shipper, where it is a container like any
+    other)
     """
     status: Json = {"phase": phase, "reason": fields.get("reason", ""), "message": fields.get("message", "")}
     conditions = list(fields.get("conditions", ()))
@@ -130,7 +131,12 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
     native = [{"name": each, "restartPolicy": "Always"} for each in fields.get("native", ())]
     body = {
         "metadata": metadata,
-        "spec": {"nodeName": node, "containers": containers, "initContainers": [{"name": INIT}, *native]},
+        "spec": {
+            "nodeName": node,
+            "schedulerName": fields.get("scheduler", "default-scheduler"),
+            "containers": containers,
+            "initContainers": [{"name": INIT}, *native],
+        },
         "status": status,
     }
     return msgspec.convert(body, Pod)

@@ -49,6 +49,7 @@ def observation(
         failure=failure,
         message=message,
         quota_blocked=tracked.observed.quota_blocked,
+        unplaced=tracked.status.unplaced,
         closed_nodes=tuple(sorted(node for node in {pod.node for pod in pods if pod.node} if not takes_pods(node))),
     )
 

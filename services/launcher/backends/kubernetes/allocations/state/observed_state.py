@@ -44,6 +44,8 @@ class ObservedState:
         self.job_vanished = False
         """It was there, and is not any more."""
         self.pods: dict[str, Pod] = {}
+        self.first_pod_seen: float | None = None
+        """When it was that the first of its pods was seen here (Unix time, seconds)."""
         self.ended: dict[str, ObservedPod] = {}
         """Pods that are gone."""
         self.known_causes: dict[str, Cause] = {}
@@ -90,6 +92,7 @@ class ObservedState:
     def forget_job(self, uid: str) -> None:
         """Begin anew, without the Job of this uid and its pods."""
         self.job = None
+        self.first_pod_seen = None
         for name in [name for name, pod in self.pods.items() if pod.job_uid == uid]:
             del self.pods[name]
             self.troubles.pop(name, None)
@@ -98,6 +101,8 @@ class ObservedState:
         name = pod.metadata.name
         before = self.pods.get(name)
         self.pods[name] = pod
+        if self.first_pod_seen is None:
+            self.first_pod_seen = view.now
         self.ended.pop(name, None)  # a launcher before us wrote down why it ends; it is not gone yet
         self.create_failure = None
         self.quota_blocked = False

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observed_state import OVERDUE_S, UNSEEN_S, ObservedState
+from services.launcher.backends.kubernetes.allocations.state.placing import placed_by, unplaced
 from services.launcher.backends.kubernetes.allocations.state.pods import Cause, is_over
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Condition, Pod
@@ -161,6 +162,8 @@ class AllocationStatus(Struct, frozen=True, kw_only=True):
     reaction: NextAction | None
     causes: Mapping[str, Cause | None]
     """Why pods have ended that are still there, by name; None for those that live."""
+    unplaced: str
+    """Of a gang that does not become whole: what to say of it."""
     next_change: float | None
     """When time alone will change something (Unix time, seconds)."""
 
@@ -173,6 +176,7 @@ def status(observed: ObservedState, intent: Intent, view: View) -> AllocationSta
         existence=decision.existence,
         reaction=decision.reaction,
         causes=causes,
+        unplaced=unplaced(observed, intent, view),
         next_change=_next_change(observed, intent, view),
     )
 
@@ -257,6 +261,8 @@ def _next_change(observed: ObservedState, intent: Intent, view: View) -> float |
         times.append(observed.create_failure[1] + view.stuck_grace_s)
     if observed.out_of_sight and intent.stop is not None:
         times.append(intent.stop.deadline + UNSEEN_S)
+    if (due := placed_by(observed, intent, view)) is not None:
+        times.append(due)
     for pod in observed.pods.values():
         deadline = unix_s(pod.metadata.deletion_timestamp)
         if deadline is not None:

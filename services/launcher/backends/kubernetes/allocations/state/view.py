@@ -13,3 +13,5 @@ class View(Struct, frozen=True, kw_only=True):
     lost: LostNodes
     stuck_grace_s: float
     """How long a pod may wait for what will probably never come."""
+    gang_grace_s: float = 60.0
+    """How long the pods of a gang may take until each has a node."""

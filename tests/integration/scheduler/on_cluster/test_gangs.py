@@ -1,0 +1,86 @@
+"""Gangs on a real control plane: they start whole, or wait (docs/reference/scheduling.md 16, B1 and B16)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from services.scheduler.plan.reasons import WaitReason
+from tests.harness import eventually
+from tests.integration.scheduler.on_cluster.conftest import ClusterPool
+
+pytestmark = pytest.mark.cluster
+
+ROUNDS = int(os.environ.get("RESOLUTE_TEST_GANG_ROUNDS", "3"))
+TRANSIENT = "SELECT count(*) FROM allocations WHERE exit_kind = 'TRANSIENT'"
+
+
+async def test_two_gangs_of_twelve_slots_on_sixteen_run_one_after_the_other(cluster_pool: ClusterPool) -> None:
+    """With pods in the order of their creation each of them could get half of what it needs."""
+    for _ in range(ROUNDS):
+        both = await asyncio.gather(cluster_pool.gang(12), cluster_pool.gang(12))
+        for experiment in both:
+            await cluster_pool.api.ended(experiment, "COMPLETED")
+        rows = [row for experiment in both for row in await cluster_pool.api.allocations(experiment)]
+        assert [row["exit_kind"] for row in rows] == ["", ""]
+
+
+async def test_a_gang_that_needs_more_than_there_is_waits_without_a_pod(cluster_pool: ClusterPool) -> None:
+    waiting = await cluster_pool.gang(20)
+    await cluster_pool.until_waiting(waiting, WaitReason.TOO_LARGE)
+    assert await cluster_pool.pods(waiting) == []
+
+
+async def test_a_gang_whose_place_was_taken_goes_back_and_runs_when_it_is_free(cluster_pool: ClusterPool) -> None:
+    # Without its launcher the scheduler plans on what was reported before.
+    await cluster_pool.launcher.kill()
+    foreign = await cluster_pool.take(cluster_pool.nodes[0], 6)
+    gang = await cluster_pool.gang(16, runs_s=None)
+    await eventually(lambda: _is_assigned(cluster_pool, gang))
+    await cluster_pool.launcher.start()
+    await cluster_pool.until_waiting(gang, WaitReason.TOO_LARGE)  # what others hold is not the pool's
+    assert await cluster_pool.api.sql(TRANSIENT) == [1]
+    [first, _] = await cluster_pool.api.allocations(gang)
+    assert first["kill_reason"].startswith("not all of its pods found a place: 2 of 4 within 3 seconds; Unschedulable")
+    await cluster_pool.launcher.namespace.api.delete(foreign, {"gracePeriodSeconds": 0})
+    await cluster_pool.until_running(gang, 4)
+    [trial] = await cluster_pool.api.trials(gang)
+    assert trial["restarts"] == 0
+
+
+async def test_a_gang_whose_node_was_drained_while_it_started_goes_back(cluster_pool: ClusterPool) -> None:
+    await cluster_pool.launcher.kill()
+    await cluster_pool.cordon(cluster_pool.nodes[0])
+    gang = await cluster_pool.gang(16, runs_s=None)
+    await eventually(lambda: _is_assigned(cluster_pool, gang))
+    await cluster_pool.launcher.start()
+    await cluster_pool.until_waiting(gang, WaitReason.OUT_OF_SERVICE)
+    assert await cluster_pool.api.sql(TRANSIENT) == [1]
+    await cluster_pool.cordon(cluster_pool.nodes[0], closed=False)
+    await cluster_pool.until_running(gang, 4)
+
+
+async def test_half_of_a_gang_does_not_start_when_a_node_is_drained(cluster_pool: ClusterPool) -> None:
+    """The end of the pods that are evicted is heard before the state of their node."""
+    running = await cluster_pool.gang(16, runs_s=None)
+    await cluster_pool.until_running(running, 4)
+    waiting = await cluster_pool.gang(16)
+    await cluster_pool.until_waiting(waiting, WaitReason.NO_ROOM)
+    await cluster_pool.cordon(cluster_pool.nodes[0])
+    namespace = cluster_pool.launcher.namespace
+    for pod in await cluster_pool.pods(running):
+        if pod["spec"]["nodeName"] == cluster_pool.nodes[0]:
+            await namespace.api.delete(namespace.paths.pod(pod["metadata"]["name"]), {"gracePeriodSeconds": 0})
+    await cluster_pool.api.ended(running, "ERROR")
+    await cluster_pool.until_waiting(waiting, WaitReason.OUT_OF_SERVICE)
+    assert await cluster_pool.pods(waiting) == []
+    await cluster_pool.cordon(cluster_pool.nodes[0], closed=False)
+    await cluster_pool.api.ended(waiting, "COMPLETED")
+    [row] = await cluster_pool.api.allocations(waiting)
+    assert row["exit_kind"] == ""
+
+
+async def _is_assigned(pool: ClusterPool, experiment: int) -> bool:
+    return any(row["assigned_at"] is not None for row in await pool.api.allocations(experiment))
