@@ -62,7 +62,8 @@ _RENAMED: Final = {
 }
 """Keys of resource_manager -> as they are called now."""
 _POOL_KEYS: Final = frozenset(field.encode_name for field in structs.fields(PoolConfig))
-_NATIVE: Final = "gangs are started whole and by priority, but running tasks are not asked to leave for others"
+_WITH_LEVELS: Final = (None, "priority", "kubernetes")
+_NATIVE: Final = "gangs start whole, and pods are left to Kubernetes' own scheduler"
 
 
 class ConfigWarning(Struct, frozen=True):
@@ -152,7 +153,7 @@ def _default_scheduler(manager: Object) -> Iterator[ConfigWarning]:
             return
         case "preemption":
             manager["default_scheduler"] = ""
-            yield ConfigWarning("resource_manager.default_scheduler", f"preemption is not available: {_NATIVE}")
+            yield ConfigWarning("resource_manager.default_scheduler", _preempting(manager))
         case "priority":
             raise InvalidRequest(
                 "resource_manager.default_scheduler: priority is deprecated; leave it out, and jobs are started by "
@@ -160,6 +161,20 @@ def _default_scheduler(manager: Object) -> Iterator[ConfigWarning]:
             )
         case _:
             raise InvalidRequest("only blank or ``coscheduler`` values allowed for Kubernetes scheduler")
+
+
+def _preempting(manager: Object) -> str:
+    """Let the queue preempt, as the scheduler of pods of that name did, unless the file says how to plan it."""
+    scheduler = manager.get("scheduler")
+    if scheduler is None:
+        manager["scheduler"] = {"type": "priority", "preemption": True}
+    elif not isinstance(scheduler, dict) or "preemption" in scheduler or scheduler.get("type") not in _WITH_LEVELS:
+        return f"preemption is ignored: resource_manager.scheduler says what the queue does; {_NATIVE}"
+    else:
+        manager["scheduler"] = {**scheduler, "preemption": True}
+    return (
+        f"preemption is read as resource_manager.scheduler.preemption: true, for pools without a scheduler; {_NATIVE}"
+    )
 
 
 def _pool(pool: Object, index: int) -> tuple[Object, list[ConfigWarning]]:

@@ -180,15 +180,35 @@ def test_default_pools_have_to_be_there() -> None:
 def test_scheduler_of_pods() -> None:
     for value in ("", "coscheduler"):
         assert read(kubernetes(default_scheduler=value))[0].resource_manager.default_scheduler == value
-    config, warnings = read(kubernetes(default_scheduler="preemption"))
-    assert config.resource_manager.default_scheduler == ""
-    assert warnings["resource_manager.default_scheduler"].startswith("preemption is not available: ")
     assert_refused(
         kubernetes(default_scheduler="volcano"),
         "only blank or ``coscheduler`` values allowed for Kubernetes scheduler",
     )
     with pytest.raises(InvalidRequest, match="default_scheduler: priority is deprecated"):
         read(kubernetes(default_scheduler="priority"))
+
+
+PREEMPTION = [
+    ("by itself", {}, True, "preemption is read as resource_manager.scheduler.preemption: true"),
+    ("with priorities", {"scheduler": {"type": "priority", "default_priority": 9}}, True, "preemption is read as"),
+    ("with the default type", {"scheduler": {"fitting_policy": "worst"}}, True, "preemption is read as"),
+    ("that is switched off", {"scheduler": {"preemption": False}}, False, "preemption is ignored"),
+    ("without levels", {"scheduler": {"type": "fair_share"}}, False, "preemption is ignored"),
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "preempts", "said"), [case[1:] for case in PREEMPTION], ids=[c[0] for c in PREEMPTION]
+)
+def test_the_preemption_mode_is_that_of_the_queue(more: dict[str, Any], preempts: bool, said: str) -> None:
+    config, warnings = read(kubernetes(default_scheduler="preemption", **more))
+    manager = config.resource_manager
+    assert manager.default_scheduler == ""
+    assert manager.scheduler is not None
+    assert manager.scheduler.preemption is preempts
+    for name, value in more.get("scheduler", {}).items():
+        assert getattr(manager.scheduler, name) == value
+    assert warnings["resource_manager.default_scheduler"].startswith(said)
 
 
 @pytest.mark.parametrize("port", [0, 65536, "x"])
