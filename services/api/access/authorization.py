@@ -37,8 +37,9 @@ async def check_own(permission: RoutePermission, call: CallToCheck) -> None:
 
     Checkpoints that nobody has are left to the handler, which says that they do not exist.
     """
-    task = call.principal.task
-    if task is None or not call.principal.is_narrow:
+    principal = call.principal
+    task = principal.task
+    if task is None or not principal.is_narrow:
         return
     for own in permission.own or ():
         ids = own.ids(call)

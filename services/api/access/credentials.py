@@ -6,9 +6,10 @@ Source: docs/reference/platform.md 2.2 (precedence), docs/reference/tasks-and-cl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from libs.errors import Unauthenticated
 
@@ -26,8 +27,7 @@ class TokenKind(Enum):
     ALLOCATION = "allocation"
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """A token and the kind of session it claims to belong to; nothing is verified yet.
 
     of_cookie  browsers send it with requests of any page
@@ -35,7 +35,7 @@ class Credentials:
 
     token: str
     kind: TokenKind
-    of_cookie: bool = field(default=False, compare=False)
+    of_cookie: bool = False
 
 
 def find_credentials(headers: Mapping[str, str], *, allow_allocation: bool = True) -> Credentials:

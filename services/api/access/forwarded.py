@@ -51,7 +51,7 @@ class BehindProxies:
         self._named: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not any(_is_said(name) for name, _ in scope["headers"]):
+        if scope["type"] != "http" or not _say_something(scope["headers"]):
             await self._application(scope, receive, send)
             return
         client = scope.get("client")
@@ -111,6 +111,14 @@ def _networks(proxies: Iterable[str]) -> list[str]:
         except ValueError as error:
             log.warning("http.proxy_ignored", setting=SETTING, error=str(error))
     return networks
+
+
+def _say_something(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    # Every request comes by here, and any() with a generator takes twice the time.
+    for name, _ in headers:  # noqa: SIM110
+        if name.startswith(b"x-forwarded-") or name in _OTHERS:
+            return True
+    return False
 
 
 def _is_said(name: bytes) -> bool:

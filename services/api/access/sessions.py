@@ -54,17 +54,25 @@ class Sessions:
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Who holds the token. Raises Unauthenticated, or PermissionDenied for a deactivated user."""
         # A token of one kind is worth nothing as the other, so the kind is part of the key.
-        key = credentials.kind.value.encode() + digest(credentials.token)
-        return await self._remembered(key, lambda: self._look_up(credentials))
+        kind = b"allocation" if credentials.kind is TokenKind.ALLOCATION else b"user"
+        key = kind + digest(credentials.token)
+        known = self._known_by(key)
+        return await self._remembered(key, lambda: self._look_up(credentials)) if known is None else known
 
     async def of_session(self, session_id: int) -> Principal:
         """Whose session of a user it is, for what was issued for it. Raises as ``authenticate`` does."""
         return await self._remembered(b"session %d" % session_id, lambda: self._user(_BY_ID, session_id))
 
-    async def _remembered(self, key: bytes, look_up: Callable[[], Awaitable[Principal]]) -> Principal:
+    def _known_by(self, key: bytes) -> Principal | None:
+        """Who was found for it a moment ago."""
         known = self._known.get(key)
         if known is not None and known[0] > time.monotonic() and not self._has_expired(known[1].expires_at):
             return known[1]
+        return None
+
+    async def _remembered(self, key: bytes, look_up: Callable[[], Awaitable[Principal]]) -> Principal:
+        if (known := self._known_by(key)) is not None:
+            return known
         forgotten = self._forgotten
         principal = await look_up()
         if forgotten != self._forgotten:

@@ -64,6 +64,7 @@ class BoundRoute:
     ) -> None:
         """``any_origin`` whether pages of all other addresses may use the cookie of a login."""
         self.route = route
+        self._needs_token = route.permission.needs_token
         self._any_origin = any_origin
         self._rights_of = rights_of
         self._uploads = uploads
@@ -86,7 +87,7 @@ class BoundRoute:
         route = self.route
         repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = credentials = rights = None
-        if route.permission.needs_token:
+        if self._needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             if credentials.of_cookie and not self._any_origin:
                 require_own_page(route.method, exchange.headers, forwarded_of(exchange.scope))
@@ -133,7 +134,7 @@ class BoundRoute:
         return StreamResult(_read_by_roles(result.batches)) if isinstance(result, StreamResult) else result
 
     async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
-        if self.route.permission.needs_token:
+        if self._needs_token:
             await check_own(self.route.permission, call)
             await check_needs(self.route.needs, call)
             if call.rights.would_be is not None:

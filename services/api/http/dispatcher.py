@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import Unavailable
+from libs.tracing import is_tracing
 from services.api.http.bound_route import BoundRoute
 from services.api.http.connection import ClientGone
 from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_method, unknown_path
@@ -70,8 +71,13 @@ class Dispatcher:
         if found is not None:
             path, endpoint = found
             exchange = Exchange(scope, receive, send)
-            with request_span(exchange, method, endpoint.route.path):
-                await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+            serving = self._serve(exchange, path, endpoint)
+            labels = (method, endpoint.route.path)
+            if is_tracing():
+                with request_span(exchange, *labels):
+                    await self._answer(exchange, serving, labels)
+            else:
+                await self._answer(exchange, serving, labels)
             return
         await self._beside(scope, receive, send)
 

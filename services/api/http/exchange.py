@@ -78,6 +78,8 @@ class Exchange:
 async def send_result(exchange: Exchange, result: HandlerResult) -> None:
     headers = exchange.reply_headers()
     match result:
+        case None:
+            await _send_message(exchange, result, headers)
         case RawResponse():
             sending = send_raw(exchange.send, result, headers=headers)
             await (sending if isinstance(result.content, bytes) else while_connected(exchange.receive, sending))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from libs.tracing import SpanKind, is_tracing, parse_traceparent, span
+from libs.tracing import SpanKind, parse_traceparent, span
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
 from services.api.http.exchange import Exchange
 
@@ -19,9 +19,9 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @contextmanager
 def request_span(exchange: Exchange, method: str, route: str) -> Iterator[None]:
-    """A span for answering the request, if it is to have one."""
-    parent = parse_traceparent(exchange.headers.get("traceparent")) if is_tracing() else None
-    if not is_tracing() or (parent is None and not _begins_a_trace(exchange, method)):
+    """A span for answering the request, if it is to have one; for when traces are kept at all."""
+    parent = parse_traceparent(exchange.headers.get("traceparent"))
+    if parent is None and not _begins_a_trace(exchange, method):
         yield
         return
     with span(f"{method} {route}", parent=parent, kind=SpanKind.SERVER) as begun:

@@ -19,19 +19,17 @@ from services.api.http.database_errors import as_known_error
 
 GIVE_UP_AFTER_S: Final = 20.0
 """Longer than PostgreSQL takes to recover from a crash, or a standby to take over."""
-_PAUSE_S: Final = 0.25
+_PAUSE_S: Final = every(0.25)
 
 Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
-async def retry_while_away(
+def retry_while_away(
     work: Callable[[], Awaitable[Result]], *, give_up_after_s: float = GIVE_UP_AFTER_S
-) -> Result:
+) -> Awaitable[Result]:
     """The result of ``work``, repeated while the database or bus it needs is away; raises its error when time is up."""
-    return await with_retry(
-        work, is_transient=_is_away, on_retry=_log_retry, pause_s=every(_PAUSE_S), timeout_s=give_up_after_s
-    )
+    return with_retry(work, is_transient=_is_away, on_retry=_log_retry, pause_s=_PAUSE_S, timeout_s=give_up_after_s)
 
 
 def _is_away(error: Exception) -> bool:

@@ -30,7 +30,8 @@ FOUND = [
 
 @pytest.mark.parametrize(("headers", "token", "kind"), FOUND)
 def test_the_token_that_counts(headers: dict[str, str], token: str, kind: TokenKind) -> None:
-    assert find_credentials(headers) == Credentials(token, kind)
+    is_of_cookie = kind is USER and not headers.keys() & {"authorization", "grpc-metadata-x-user-token"}
+    assert find_credentials(headers) == Credentials(token, kind, of_cookie=is_of_cookie)
 
 
 @pytest.mark.parametrize("value", ["token", "Basic abc", "Bearer", "Bearer ", "Bearer a b"])
