@@ -18,6 +18,7 @@ import uvloop
 from tests.bench import (
     back_fill,
     commands,
+    deciding,
     downloads,
     engine,
     idle,
@@ -54,6 +55,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "back-fill": back_fill.measure,
     "logs": logs.measure,
     "planner": planner.measure,
+    "deciding": deciding.measure,
     "engine": engine.measure,
     "searcher": searcher.measure,
     "imports": imports.measure,
