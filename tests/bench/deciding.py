@@ -57,6 +57,9 @@ _NODES: Final = tuple(
     NodeCapacity(name=f"node{number:04}", devices=tuple(Device(id=f"{slot:03}") for slot in range(SLOTS)))
     for number in range(NODES)
 )
+_ALL_ON_THE_BUS: Final = """
+    SELECT NOT EXISTS (SELECT FROM allocations WHERE assigned_at IS NULL) AND NOT EXISTS (SELECT FROM outbox)
+"""
 _START: Final = """
     UPDATE bench_allocations a SET state = g.state, assigned_at = g.assigned_at, priority = g.priority,
            places = g.places, ports = g.ports, wait_reason = g.wait_reason
@@ -114,16 +117,13 @@ async def _decide(db: Database, url: str, bus: Bus) -> tuple[float, list[Outboun
     )
     recorder = _Recorder(bus)
     began = time.perf_counter()
-    relay = asyncio.create_task(relay_outbox(db, recorder))
+    acting = [asyncio.create_task(queue.run()), asyncio.create_task(relay_outbox(db, recorder))]
     try:
-        started = 0
-        while started < STARTS:
-            started += (await queue.plan_once()).started
-        while await connection.fetchval("SELECT EXISTS (SELECT FROM outbox)"):  # noqa: ASYNC110  # the relay tells nobody
-            await asyncio.sleep(0.005)
+        while not await connection.fetchval(_ALL_ON_THE_BUS):  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.01)
         taken = time.perf_counter() - began
     finally:
-        await end(relay)
+        await end(*acting)
     # What is bare begins with the same rows, and the next round with none that run.
     await connection.execute("DROP TABLE IF EXISTS bench_allocations, bench_given, bench_outbox")
     await connection.execute("CREATE TABLE bench_given AS SELECT * FROM allocations WHERE assigned_at IS NOT NULL")

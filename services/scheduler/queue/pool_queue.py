@@ -49,8 +49,9 @@ log = structlog.get_logger()
 _POOL_LOCKS: Final = 0x5E50
 """First half of the advisory locks of pools; the second is a hash of the name."""
 _LOCK_POOL: Final = PreparedStatement("SELECT pg_advisory_xact_lock(:space::int, hashtext(:pool::text))")
-_STARTS_AT_ONCE: Final = 100
-"""Allocations that one transaction starts; the next plan follows at once."""
+_STARTS_AT_ONCE: Final = 250
+"""Allocations that one transaction starts; the next plan follows at once. Fewer would be on their way earlier, and each
+plan looks at the whole queue."""
 _LARGEST_SHARE: Final = 0.3
 """Part of the time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
 
@@ -76,11 +77,15 @@ class PlanOutcome(Struct, frozen=True, kw_only=True):
     was_empty: bool
 
 
-def pause_s(took_s: float, *, was_empty: bool, settings: QueueSettings) -> float:
+def pause_s(took_s: float, *, was_empty: bool, goes_on: bool, settings: QueueSettings) -> float:
     """How long to let a pool be after a plan that took ``took_s``, whatever happens meanwhile.
+
+    goes_on  The plan started as many as one transaction may, and the next one starts more: it was worth its time.
 
     Never longer than ``resync_s``: a plan that stood still with the database says nothing about the next one.
     """
+    if goes_on:
+        return 0.0
     # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
     interval_s = 0.0 if was_empty else settings.plan_interval_s
     return min(max(interval_s - took_s, took_s * (1 / _LARGEST_SHARE - 1)), settings.resync_s)
@@ -135,9 +140,10 @@ class PoolQueue:
         began = time.monotonic()
         outcome = await self.plan_once()
         took = time.monotonic() - began
-        await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, settings=self._settings))
         if outcome.more:
             self._notified.set()
+        goes_on = outcome.more and outcome.started > 0
+        await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, goes_on=goes_on, settings=self._settings))
 
     async def plan_once(self) -> PlanOutcome:
         """Make one plan and carry it out."""

@@ -21,4 +21,8 @@ SETTINGS = QueueSettings(plan_interval_s=0.1, resync_s=10.0)
     ],
 )
 def test_the_pause_after_a_plan(took_s: float, was_empty: bool, expected_s: float) -> None:
-    assert pause_s(took_s, was_empty=was_empty, settings=SETTINGS) == pytest.approx(expected_s)
+    assert pause_s(took_s, was_empty=was_empty, goes_on=False, settings=SETTINGS) == pytest.approx(expected_s)
+
+
+def test_a_plan_that_leaves_starts_to_the_next_one_is_followed_at_once() -> None:
+    assert pause_s(2.0, was_empty=False, goes_on=True, settings=SETTINGS) == 0.0
