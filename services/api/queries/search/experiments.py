@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, true
+from sqlalchemy import ColumnElement, false, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
@@ -13,6 +13,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists, counting, experiments_page
 from services.api.queries.search.best_trials import best_trials
 from services.api.queries.search.conditions import EXPERIMENTS, as_of_now, has_indexed_order, order, where
+from services.api.queries.search.label_index import labels_asked_for
 from services.api.queries.search.language.filters import parse_filter
 from services.api.queries.search.language.sorting import parse_sort
 from services.api.queries.search.value_index import matching
@@ -47,13 +48,19 @@ async def search_experiments(
         shows_archived=shows_archived,
         counting=counting,
     )
+    labels = await labels_asked_for(connection, root)
+    # Those of one label are counted already; of several, some may have more than one, and are looked at.
+    has_label = [] if labels is None or len(labels) != 1 else labels
+    if labels == []:
+        fulfilled = false()
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
     shown, pagination = await experiments_page(
         connection,
-        conditions if by_index is not None or root is None else [*conditions, fulfilled],
+        conditions if by_index is not None or root is None or has_label else [*conditions, fulfilled],
         sorting,
+        labels=has_label,
         by_index=by_index,
         is_in_index=has_indexed_order(keys),
         project_id=request.project_id,

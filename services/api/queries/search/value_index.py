@@ -96,7 +96,7 @@ def matching(
     project_id  0 is every project
     counting    the number of rows that fulfil conditions, by looking at them
     """
-    field = None if root is None else _only_field(root)
+    field = None if root is None else only_field(root)
     in_sight = _Projects(project_id, rights)
     entries = None if field is None else _entries(table, field, in_sight)
     if field is None or entries is None:
@@ -111,14 +111,14 @@ def matching(
     return Matching(holds=holds, keys=tuple(keys), total=select(total.label("total")))
 
 
-def _only_field(node: Group | Field) -> Field | None:
+def only_field(node: Group | Field) -> Field | None:
     """The one condition that a filter amounts to."""
     if isinstance(node, Field):
         return None if node.says_nothing else node
     children = node.children
     if node.conjunction == "and":
         children = tuple(each for each in children if not (isinstance(each, Field) and each.says_nothing))
-    return _only_field(children[0]) if len(children) == 1 else None
+    return only_field(children[0]) if len(children) == 1 else None
 
 
 def _entries(table: SearchTable, field: Field, in_sight: _Projects) -> list[_Entries] | None:

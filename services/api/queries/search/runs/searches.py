@@ -19,6 +19,7 @@ from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, ids_in_order
 from services.api.queries.search.conditions import RUNS, as_of_now, has_indexed_order, order, where
+from services.api.queries.search.label_index import having_one_of, labels_asked_for
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import SortKey, parse_sort
 from services.api.queries.search.runs.lists import list_of, list_runs
@@ -66,6 +67,9 @@ async def _search(
         shows_archived=shows_archived,
         counting=counting,
     )
+    labels = await labels_asked_for(connection, root)
+    if labels is not None:
+        fulfilled = having_one_of(trials.c.experiment_id, labels)
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
