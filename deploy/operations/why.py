@@ -90,6 +90,6 @@ def _explained(one: Mapping[str, Any]) -> Iterator[str]:
     elif one["ahead"] is not None:
         yield "  Expected start: nobody can say; nothing that is expected to end makes room for it"
     else:
-        yield "  Expected start: not estimated yet; the first 1,000 of a queue are, twice a minute"
+        yield "  Expected start: nobody can say now; it is very far behind, or no scheduler answers"
     if one["reasonCode"] in HELPS:
         yield f"  What helps: {HELPS[one['reasonCode']]}"

@@ -71,6 +71,7 @@ def test_what_was_checked_is_what_happens(whole_system: WholeSystem, http: httpx
             said = run("why", subject, *master)
             assert f"{whole} slots of pool default" in said
             assert "What helps: fewer slots" in said
+            assert "expected to end at" in said, "it is estimated when somebody asks"
         assert "Nothing of" in run("why", str(submitted[0]), *master, code=3)
 
         refused = check(REFUSED, slots=whole, more="nonsense: 3")

@@ -1,5 +1,5 @@
-"""Questions to the scheduler, when requests would start that nobody has submitted. Request and reply on
-``subjects.CHECK_QUEUE``; nothing is left of them.
+"""Questions to the scheduler: when requests would start that nobody has submitted, and when some start that wait.
+Request and reply on ``subjects.CHECK_QUEUE``; nothing is left of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ class HypotheticalRequest(Struct, frozen=True, kw_only=True):
     workspace_id: int
 
 
+class WaitingRequest(Struct, frozen=True, kw_only=True):
+    pool: str
+    allocation: str
+
+
 class QueueCheck(Struct, frozen=True, kw_only=True, tag="queue.checked"):
-    requests: tuple[HypotheticalRequest, ...]
+    requests: tuple[HypotheticalRequest, ...] = ()
     """Each is looked at by itself."""
+    waiting: tuple[WaitingRequest, ...] = ()
+    """Of which there is no estimate yet, as they have come just now or are far behind."""
 
 
 class QueueAnswer(Struct, frozen=True, kw_only=True):
@@ -49,3 +56,5 @@ class QueueAnswer(Struct, frozen=True, kw_only=True):
 class QueueAnswers(Struct, frozen=True, kw_only=True):
     answers: tuple[QueueAnswer, ...]
     """In the order of the requests."""
+    waiting: tuple[QueueAnswer | None, ...] = ()
+    """In their order; None of what waits no longer. Without reasons, which are in the rows."""

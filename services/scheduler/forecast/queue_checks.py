@@ -21,13 +21,19 @@ from libs.db.engine import Connection, Database
 from libs.db.prepared.statements import PreparedStatement
 from libs.errors import NotFound, Unavailable
 from libs.events.capacity import PoolCapacity
-from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
+from libs.events.requests.queue_checks import (
+    HypotheticalRequest,
+    QueueAnswer,
+    QueueAnswers,
+    QueueCheck,
+    WaitingRequest,
+)
 from libs.ids import new_uuid
 from services.scheduler.forecast.expectations import Expectations, expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
 from services.scheduler.plan.decisions import Decision, Start
-from services.scheduler.plan.forecast.estimates import estimates_of, shortened
+from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot
@@ -39,6 +45,8 @@ MOST: Final = 16
 _BUDGET_S: Final = 3.0
 """Processor time for the replays of one question."""
 _PAUSE_PER_STEP: Final = 1.0
+_FURTHER: Final = 10
+"""How many times as many of a queue are looked at on request as in the background."""
 _PATIENCE_S: Final = 15.0
 _IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NODES_EXCLUDED})
 
@@ -83,7 +91,9 @@ class QueueChecks:
         asked = msgspec.json.decode(message.data, type=QueueCheck)
         try:
             async with asyncio.timeout(_PATIENCE_S), self._turn:
-                return msgspec.json.encode(QueueAnswers(answers=await self.answers(asked.requests[:MOST])))
+                answers = await self.answers(asked.requests[:MOST])
+                waiting = await self.estimates(asked.waiting[:MOST])
+                return msgspec.json.encode(QueueAnswers(answers=answers, waiting=waiting))
         except TimeoutError as error:
             raise Unavailable("the scheduler is busy") from error
 
@@ -103,6 +113,29 @@ class QueueChecks:
                 found[place], used_s = await self._answer(ident, alone, expected, budget_s=left_s)
                 left_s = max(left_s - used_s, 0.0)
         return tuple(found[place] for place in range(len(requests)))
+
+    async def estimates(self, waiting: tuple[WaitingRequest, ...]) -> tuple[QueueAnswer | None, ...]:
+        """When those start that wait already, in their order. Raises NotFound for a pool that is not there."""
+        by_pool: defaultdict[str, set[str]] = defaultdict(set)
+        for one in waiting:
+            by_pool[one.pool].add(one.allocation)
+        found: dict[str, QueueAnswer] = {}
+        left_s = _BUDGET_S
+        for name, wanted in by_pool.items():
+            snapshot, expected = await self._load(self._pool(name), {})
+            head = shortened(snapshot, _FURTHER * self._settings.most)
+            wanted &= {one.allocation for one in head.pending}
+            played = await play(
+                head,
+                expected,
+                budget_s=left_s if wanted else 0.0,
+                pause_per_step=_PAUSE_PER_STEP,
+                is_enough=lambda replay, wanted=wanted: wanted <= replay.starts.keys(),  # type: ignore[misc]
+            )
+            left_s = max(left_s - played.used_s, 0.0)
+            estimates = estimates_of(head, played.replay, expected.ends)
+            found |= {one.allocation: _estimated(QueueAnswer(), one) for one in estimates if one.allocation in wanted}
+        return tuple(found.get(one.allocation) for one in waiting)
 
     def _pool(self, name: str) -> PoolConfig:
         for pool in self._cluster.resource_pools:
@@ -154,14 +187,7 @@ class QueueChecks:
             is_enough=lambda replay: ident in replay.starts,
         )
         (estimate,) = (one for one in estimates_of(head, played.replay, expected.ends) if one.allocation == ident)
-        explained = msgspec.structs.replace(
-            answer,
-            estimated_start=estimate.at,
-            basis=estimate.basis,
-            jobs_ahead=estimate.ahead.jobs,
-            slots_ahead=estimate.ahead.slots,
-        )
-        return explained, played.used_s
+        return _estimated(answer, estimate), played.used_s
 
 
 async def _submit(connection: Connection, ident: str, request: HypotheticalRequest, **moment: object) -> None:
@@ -178,6 +204,16 @@ async def _submit(connection: Connection, ident: str, request: HypotheticalReque
         num_pods=request.num_pods,
         time_limit_s=request.time_limit_s,
         **moment,
+    )
+
+
+def _estimated(answer: QueueAnswer, estimate: StartEstimate) -> QueueAnswer:
+    return msgspec.structs.replace(
+        answer,
+        estimated_start=estimate.at,
+        basis=estimate.basis,
+        jobs_ahead=estimate.ahead.jobs,
+        slots_ahead=estimate.ahead.slots,
     )
 
 

@@ -86,7 +86,7 @@ def test_what_waits_is_explained_as_far_as_it_is_known() -> None:
     assert list(why.as_lines([WAITING])) == [
         "Trial 1 (Experiment 1): 1 slot of pool gpus, since <2030-01-01T00:00:00Z>",
         "  Why: the queue has not been planned yet",
-        "  Expected start: not estimated yet; the first 1,000 of a queue are, twice a minute",
+        "  Expected start: nobody can say now; it is very far behind, or no scheduler answers",
     ]
     known = {"reason": "r", "reasonCode": "behind_priority", "ahead": 1, "slotsAhead": 8, "basis": "b"}
     assert list(why.as_lines([WAITING | known | {"estimatedStart": "2031-01-01T00:00:00Z"}]))[1:] == [

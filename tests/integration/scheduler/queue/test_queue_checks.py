@@ -9,7 +9,7 @@ import msgspec
 from libs.clock import SystemClock
 from libs.errors import Unavailable
 from libs.events import subjects
-from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
+from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck, WaitingRequest
 from services.api.access.principal import Principal
 from services.scheduler.forecast.queue_checks import QueueChecks
 from services.scheduler.settings import ForecastSettings
@@ -66,6 +66,24 @@ async def test_a_question_leaves_nothing_behind(world: World) -> None:
     answers = await checks.answers((_request(8), _request(4), _request(16)))
     assert [answer.reason_code for answer in answers] == ["no_room", "no_room", "too_large"]
     assert await _counts(world) == before
+
+
+async def test_what_waits_is_estimated_when_somebody_asks(world: World) -> None:
+    async with world.scheduling() as w:
+        await _knows_its_nodes(w)
+        await w.api.create(resources=_wants(8))
+        [running] = await w.launcher.running()
+        waits = await w.api.create(resources=_wants(8))
+        await eventually(lambda: _waits(w, waits))
+        [row] = await w.api.allocations(waits)
+        asked = tuple(WaitingRequest(pool="default", allocation=one) for one in (row["allocation_id"], running))
+        reply = await w.bus.request(subjects.CHECK_QUEUE, msgspec.json.encode(QueueCheck(waiting=asked)), timeout_s=30)
+        estimate, of_running = msgspec.json.decode(reply, type=QueueAnswers).waiting
+        assert estimate is not None
+        assert estimate.estimated_start is not None
+        assert (estimate.jobs_ahead, estimate.slots_ahead) == (0, 0)
+        assert "it gets 8 slots from 1 task that run" in estimate.basis
+        assert of_running is None
 
 
 async def test_what_is_possible_is_taken_and_what_starts_now_starts(world: World) -> None:
