@@ -124,6 +124,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             share=draw(owners),
             preemptible=draw(st.booleans()),
             runs_for=draw(st.none() | st.sampled_from((timedelta(minutes=1), timedelta(minutes=10)))),
+            expected=draw(st.none() | st.sampled_from((timedelta(minutes=2), timedelta(days=2)))),
             blocked_at=draw(st.none() | st.sampled_from((NOW, NOW - timedelta(hours=1), NOW - timedelta(hours=9)))),
             overtaken=draw(st.sampled_from((0, 0, 1))),
             preempted=draw(st.sampled_from((0, 0, 1, 7))),
