@@ -28,7 +28,9 @@ def add_parser(commands: Commands) -> None:
     listing.set_defaults(run=_list)
     setting = actions.add_parser("set", help="set one, or change it", parents=[behind_the_command()])
     _add_holder(setting)
-    setting.add_argument("--slots", type=int, required=True, help="slots that may be held at once")
+    how_much = setting.add_mutually_exclusive_group(required=True)
+    how_much.add_argument("--slots", type=int, help="slots that may be held at once")
+    how_much.add_argument("--slot-hours", type=float, help="slot-hours that may be used in each period")
     setting.add_argument(
         "--enforce",
         choices=("wait", "preempt"),
@@ -47,6 +49,11 @@ def _add_holder(parser: ArgumentParser) -> None:
     parser.add_argument("scope", choices=_SCOPES, help="for whom it is")
     parser.add_argument("name", nargs="?", default="", help="nobody named: for each that has no such limit of its own")
     parser.add_argument("--pool", default="", help="resource pool (default: all pools together)")
+    parser.add_argument(
+        "--per",
+        choices=("day", "week", "month"),
+        help="calendar period of slot-hours, in UTC; weeks begin on Monday (default: it is a limit of slots at once)",
+    )
 
 
 def _list(arguments: Namespace) -> int:
@@ -63,6 +70,8 @@ def _set(arguments: Namespace) -> int:
         "name": arguments.name,
         "resourcePool": arguments.pool,
         "slots": arguments.slots,
+        "slotHours": arguments.slot_hours,
+        "period": arguments.per,
         "enforce": arguments.enforce,
     }
     with calling(arguments) as master:
@@ -82,13 +91,13 @@ def _delete(arguments: Namespace) -> int:
 
 
 def _is_meant(limit: Mapping[str, Any], arguments: Namespace) -> bool:
-    names = (limit["scope"], limit["name"].lower(), limit["resourcePool"])
-    return names == (arguments.scope, arguments.name.lower(), arguments.pool)
+    names = (limit["scope"], limit["name"].lower(), limit["resourcePool"], limit["period"])
+    return names == (arguments.scope, arguments.name.lower(), arguments.pool, arguments.per)
 
 
 def as_lines(limits: Sequence[Mapping[str, Any]]) -> list[str]:
     """A table: for whom, where, how much, what of it is used and left, and what happens to those who hold more."""
-    rows = [("FOR", "POOL", "SLOTS", "USED", "LEFT", "ENFORCE", "SET BY"), *map(_row, limits)]
+    rows = [("FOR", "POOL", "LIMIT", "USED", "LEFT", "ENFORCE", "SET BY"), *map(_row, limits)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -98,9 +107,17 @@ def _row(limit: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{limit['scope']} {name}" if name else _EVERYBODY[limit["scope"]],
         in_a_line(limit["resourcePool"]) or "all",
-        str(limit["slots"]),
-        "-" if limit["used"] is None else str(limit["used"]),
-        "-" if limit["left"] is None else str(limit["left"]),
+        f"{limit['slots']} slots"
+        if limit["period"] is None
+        else f"{limit['slotHours']:g} slot-hours a {limit['period']}",
+        "-" if limit["used"] is None else f"{limit['used']:g}",
+        "-" if limit["left"] is None else f"{limit['left']:g}",
         limit["enforce"],
         in_a_line(limit["setBy"]) or "-",
     )
+
+
+def _amount(limit: Mapping[str, Any]) -> str:
+    if limit["period"] is None:
+        return f"{limit['slots']} slots"
+    return f"{limit['slotHours']:g} slot-hours a {limit['period']}"

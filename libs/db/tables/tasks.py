@@ -219,6 +219,8 @@ allocation_usage = Table(
     Column("owner_id", BigInteger, nullable=False),
     # Where it was requested.
     Column("workspace_name", Text, nullable=False),
+    # NULL of those that came before this column.
+    Column("workspace_id", BigInteger),
     # Of trials and of checkpoint GC.
     Column("experiment_id", BigInteger),
     # Of the experiment as it was requested; as long as there is one, its present labels count.

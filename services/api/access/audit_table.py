@@ -129,7 +129,15 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     # Without their URLs, which for Slack are secrets.
     "POST /api/v1/webhooks": ("name", "webhook_type", "mode", "workspace_id"),
     "POST /api/v1/resolute/event-webhooks": ("name", "types"),
-    "PUT /api/v1/resolute/limits": ("scope", "name", "resource_pool", "slots", "enforce"),
+    "PUT /api/v1/resolute/limits": (
+        "scope",
+        "name",
+        "resource_pool",
+        "slots",
+        "slot_hours",
+        "period",
+        "enforce",
+    ),
     "PUT /api/v1/config-policies/global/{workloadType}": ("config_policies",),
     "PUT /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": ("config_policies",),
     "PATCH /api/v1/template/rename": ("old_name", "new_name"),

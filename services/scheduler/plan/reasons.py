@@ -23,6 +23,7 @@ class WaitReason(StrEnum):
     NO_PORTS = "waiting for ports to become free: running trials hold them all"
     WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
     SLOT_LIMIT = "a limit of slots at once is reached"
+    HOUR_LIMIT = "a limit of slot-hours is reached"
 
     @property
     def code(self) -> str:

@@ -134,6 +134,25 @@ class SlotLimit(Struct, frozen=True, kw_only=True, gc=False):
     """Whether those leave that hold more, as after the limit was lowered. Otherwise nothing new starts."""
 
 
+class HourLimit(Struct, frozen=True, kw_only=True, gc=False):
+    """Slot-seconds that a user, a group or a workspace may use in a calendar period."""
+
+    holder: str
+    where: str = ""
+    """As in ``SlotLimit``, both."""
+    period: str
+    """In words, as in ``week``."""
+    most_s: float
+    spent_s: float = 0.0
+    """Of what has run in the period, to its end or until now."""
+    rest_s: float = 0.0
+    """What those that run may still use, as far as they say how long they run."""
+    next_at: datetime
+    """When the next period begins."""
+    preempts: bool = False
+    """Whether those leave that do not say how long they run, when all is used. Otherwise nothing new starts."""
+
+
 class PoolPolicy(Struct, frozen=True, kw_only=True):
     """How a pool is planned."""
 
@@ -169,7 +188,7 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     """Slots that may be held in the pool's own namespace, where less than its nodes have."""
     quota_by_namespace: Mapping[str, int] = {}
     """The same for namespaces of workspaces that have a quota."""
-    limits: Mapping[str, SlotLimit] = {}
+    limits: Mapping[str, SlotLimit | HourLimit] = {}
     """Of users, groups and workspaces, by the keys that allocations name."""
     weights: Mapping[str, float] = {}
     """Of shares under fair share, where it is not 1."""

@@ -14,6 +14,7 @@ from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
 from services.scheduler.queue.pod_needs import PodNeeds
 from services.scheduler.queue.shaped_nodes import shaped_nodes
+from services.scheduler.queue.shared_limits import PeriodUse
 
 _SHAPES_KEPT: Final = 10_000
 
@@ -21,6 +22,8 @@ _SHAPES_KEPT: Final = 10_000
 class PoolMemory:
     def __init__(self, *, cluster: ClusterConfig, pool: PoolConfig) -> None:
         self.eligibility = EligibilityMemo()
+        self.use = PeriodUse()
+        """Of limits of slot-hours."""
         self._needs = PodNeeds(cluster=cluster, pool=pool.pool_name)
         self._shapes = ShapeTable()
         self._capacity: PoolCapacity | None = None

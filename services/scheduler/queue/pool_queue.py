@@ -153,7 +153,9 @@ class PoolQueue:
             self._ended(row)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
         PREEMPTED.labels(self._pool.pool_name).inc(outcome.preempted)
-        self._waits_for_shared_limits = WaitReason.SLOT_LIMIT in outcome.waiting
+        self._waits_for_shared_limits = not outcome.waiting.keys().isdisjoint(
+            {WaitReason.SLOT_LIMIT, WaitReason.HOUR_LIMIT}
+        )
         self._show_waiting(outcome.waiting)
         return outcome
 

@@ -134,8 +134,10 @@ async def load_pool(
     elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
     excluded = await disabled_nodes(connection)
     default = cluster.default_priority(pool.pool_name)
-    shared = await load_shared_limits(connection, pool.pool_name, pending, held, lock=is_carried_out)
     memory = PoolMemory(cluster=cluster, pool=pool) if memory is None else memory
+    shared = await load_shared_limits(
+        connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
+    )
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))

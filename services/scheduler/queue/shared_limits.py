@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
-from services.scheduler.plan.snapshot import SlotLimit
+from libs.slot_hours.periods import Period, begin_of, next_begin
+from libs.slot_hours.use import Key, Use, UseSince
+from services.scheduler.plan.snapshot import HourLimit, SlotLimit
 
 LOCK: Final = 0x5E50_1182
 """Advisory lock of plans that a limit of all pools concerns."""
 _LOCK_LIMITS: Final = PreparedStatement("SELECT pg_advisory_xact_lock(:key::bigint)")
+_HOUR_S: Final = 3600
 _SCOPES: Final = ("user", "group", "workspace")
 """The narrowest first: of several limits that are reached it is the reason."""
 _LIMITS: Final = PreparedStatement("""
@@ -49,7 +53,9 @@ class _Holder(NamedTuple):
     ident: int
 
 
-class _Use(NamedTuple):
+class _Concern(NamedTuple):
+    """A limit, and for whom it is."""
+
     limit: Row
     holder: _Holder
 
@@ -61,7 +67,7 @@ class _Use(NamedTuple):
 class SharedLimits(Struct, frozen=True):
     """The limits that concern a plan, by their keys."""
 
-    limits: Mapping[str, SlotLimit] = {}
+    limits: Mapping[str, SlotLimit | HourLimit] = {}
     keys: Mapping[tuple[int, int], tuple[str, ...]] = {}
     """Of what an owner has in a workspace."""
 
@@ -69,12 +75,34 @@ class SharedLimits(Struct, frozen=True):
         return self.keys.get((row["owner_id"], row["workspace_id"]), ())
 
 
+class PeriodUse:
+    """What has been used in the periods of now, for the plans of one pool."""
+
+    def __init__(self) -> None:
+        self._since: dict[Period, UseSince] = {}
+
+    async def read(self, connection: Connection, period: Period, now: datetime) -> Mapping[Key, Use]:
+        """Slot-seconds by pool, owner and workspace."""
+        begin = begin_of(period, now)
+        if period not in self._since or self._since[period].begin != begin:
+            self._since[period] = UseSince(begin)
+        return await self._since[period].read(connection, now)
+
+
 async def load_shared_limits(
-    connection: Connection, pool: str, pending: Iterable[Row], held: Iterable[Row], *, lock: bool
+    connection: Connection,
+    pool: str,
+    pending: Iterable[Row],
+    held: Iterable[Row],
+    *,
+    use: PeriodUse,
+    now: datetime,
+    lock: bool,
 ) -> SharedLimits:
     """Those that concern something in ``pending``, and those that let something in ``held`` leave.
 
     A row has ``owner_id``, ``workspace_id`` and ``slots``; what has no slots is not limited.
+    use   remembers what was used, from plan to plan
     lock  nobody else plans by limits of all pools until the transaction ends
     """
     rows = await _LIMITS.rows(connection, pool=pool)
@@ -85,15 +113,24 @@ async def load_shared_limits(
     waiting = {(row["owner_id"], row["workspace_id"]) for row in pending if row["slots"] and row["owner_id"]}
     running = {(row["owner_id"], row["workspace_id"]) for row in held if row["slots"] and row["owner_id"]}
     uses = {one: table.uses(*one) for one in waiting | running}
-    concerned = {use.key: use for one in waiting for use in uses[one]}
-    concerned |= {use.key: use for one in running for use in uses[one] if use.limit["preempts"]}
+    concerned = {each.key: each for one in waiting for each in uses[one]}
+    concerned |= {each.key: each for one in running for each in uses[one] if each.limit["preempts"]}
     if not concerned:
         return SharedLimits()
-    elsewhere = await _held_elsewhere(connection, pool, concerned.values(), groups, lock=lock)
-    names = await _names(connection, {use.holder for use in concerned.values()})
+    if lock and any(not one.limit["pool"] for one in concerned.values()):
+        await _LOCK_LIMITS.rows(connection, key=LOCK)
+    elsewhere = await _held_elsewhere(connection, pool, concerned.values(), groups)
+    periods: set[Period] = {one.limit["period"] for one in concerned.values() if one.limit["period"]}
+    used = {period: await use.read(connection, period, now) for period in sorted(periods)}
+    names = await _names(connection, {one.holder for one in concerned.values()})
     return SharedLimits(
-        {key: _limit(use, names, elsewhere, groups) for key, use in sorted(concerned.items())},
-        {one: tuple(use.key for use in found if use.key in concerned) for one, found in uses.items()},
+        {
+            key: _hour_limit(one, names, used[one.limit["period"]], groups, now)
+            if one.limit["period"]
+            else _slot_limit(one, names, elsewhere, groups)
+            for key, one in sorted(concerned.items())
+        },
+        {owned: tuple(one.key for one in found if one.key in concerned) for owned, found in uses.items()},
     )
 
 
@@ -109,11 +146,11 @@ class _Table:
             for user in members:
                 self._groups_of[user].append(group)
 
-    def uses(self, owner: int, workspace: int) -> list[_Use]:
+    def uses(self, owner: int, workspace: int) -> list[_Concern]:
         """The limits that count what ``owner`` has in ``workspace``."""
         of_scope = {"user": [owner], "group": self._groups_of[owner], "workspace": [workspace]}
         return [
-            _Use(limit, holder)
+            _Concern(limit, holder)
             for scope in _SCOPES
             for holder in (_Holder(scope, ident) for ident in of_scope[scope])
             for limit in self._limits_of(holder)
@@ -127,19 +164,50 @@ class _Table:
         return [*own, *(row for row in for_all if (row["pool"], row["period"]) not in said)]
 
 
-def _limit(
-    use: _Use, names: Mapping[_Holder, str], elsewhere: Sequence[Row], groups: Mapping[int, Set[int]]
+def _slot_limit(
+    one: _Concern, names: Mapping[_Holder, str], elsewhere: Sequence[Row], groups: Mapping[int, Set[int]]
 ) -> SlotLimit:
-    in_all = not use.limit["pool"]
-    counted = [row for row in elsewhere if _counts(row, use.holder, groups)] if in_all else []
+    counted = [] if one.limit["pool"] else [row for row in elsewhere if _counts(row, one.holder, groups)]
     return SlotLimit(
-        holder=f"{use.holder.scope} {names.get(use.holder, use.holder.ident)}",
-        where="" if in_all else f" of resource pool {use.limit['pool']}",
-        most=int(use.limit["amount"]),
+        holder=_in_words(one.holder, names),
+        where=_where(one.limit),
+        most=int(one.limit["amount"]),
         elsewhere=sum(row["slots"] for row in counted),
         leaving=sum(row["leaving"] or 0 for row in counted),
-        preempts=use.limit["preempts"],
+        preempts=one.limit["preempts"],
     )
+
+
+def _hour_limit(
+    one: _Concern,
+    names: Mapping[_Holder, str],
+    used: Mapping[Key, Use],
+    groups: Mapping[int, Set[int]],
+    now: datetime,
+) -> HourLimit:
+    total = Use()
+    for (pool, owner, workspace), use in used.items():
+        if one.limit["pool"] in ("", pool):
+            row = {"owner_id": owner, "workspace_id": workspace}
+            total += use if _counts(row, one.holder, groups) else Use()
+    return HourLimit(
+        holder=_in_words(one.holder, names),
+        where=_where(one.limit),
+        period=one.limit["period"],
+        most_s=one.limit["amount"] * _HOUR_S,
+        spent_s=total.spent_s,
+        rest_s=total.rest_s,
+        next_at=next_begin(one.limit["period"], now),
+        preempts=one.limit["preempts"],
+    )
+
+
+def _in_words(holder: _Holder, names: Mapping[_Holder, str]) -> str:
+    return f"{holder.scope} {names.get(holder, holder.ident)}"
+
+
+def _where(limit: Row) -> str:
+    return f" of resource pool {limit['pool']}" if limit["pool"] else ""
 
 
 def _counts(row: Row, holder: _Holder, groups: Mapping[int, Set[int]]) -> bool:
@@ -157,13 +225,11 @@ async def _members(connection: Connection, groups: Set[int]) -> Mapping[int, Set
 
 
 async def _held_elsewhere(
-    connection: Connection, pool: str, uses: Iterable[_Use], groups: Mapping[int, Set[int]], *, lock: bool
+    connection: Connection, pool: str, concerns: Iterable[_Concern], groups: Mapping[int, Set[int]]
 ) -> Sequence[Row]:
-    holders = {use.holder for use in uses if not use.limit["pool"]}
+    holders = {one.holder for one in concerns if not one.limit["pool"] and not one.limit["period"]}
     if not holders:
         return ()
-    if lock:
-        await _LOCK_LIMITS.rows(connection, key=LOCK)
     users = {one.ident for one in holders if one.scope == "user"}
     users.update(*(groups[one.ident] for one in holders if one.scope == "group"))
     workspaces = sorted(one.ident for one in holders if one.scope == "workspace")

@@ -33,6 +33,7 @@ from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
+    HourLimit,
     NodeSlots,
     PendingAllocation,
     Placement,
@@ -84,7 +85,7 @@ class Case(NamedTuple):
     max_slots: Mapping[str, int] = {}
     quota: int | None = None
     quotas: Mapping[str, int] = {}
-    limits: Mapping[str, SlotLimit] = {}
+    limits: Mapping[str, SlotLimit | HourLimit] = {}
     weights: Mapping[str, float] = {}
     unavailable: str = ""
     lent: Mapping[str, int] = {}

@@ -1,13 +1,14 @@
-"""What users, groups and workspaces may hold at once, as data."""
+"""What users, groups and workspaces may hold at once and use in a period, as data."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from operator import attrgetter
 
 import pytest
 
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import PoolPolicy, SlotLimit
+from services.scheduler.plan.snapshot import HourLimit, PoolPolicy, SlotLimit
 from tests.scenarios.queue.notation import Case, check
 
 W = WaitReason
@@ -17,7 +18,94 @@ ANN4 = SlotLimit(holder="user ann", most=4)
 LAB6 = SlotLimit(holder="group lab", most=6, where=" of resource pool a")
 LOWERED = SlotLimit(holder="user ann", most=4, preempts=True)
 
+NEXT_WEEK = datetime(2026, 11, 30, tzinfo=UTC)
+HOUR_S = 3600
+
+
+def hours(most: float, *, spent: float = 0, rest: float = 0, preempts: bool = False) -> dict[str, HourLimit]:
+    """Of the group lab in a week."""
+    return {
+        "lab": HourLimit(
+            holder="group lab",
+            period="week",
+            most_s=most * HOUR_S,
+            spent_s=spent * HOUR_S,
+            rest_s=rest * HOUR_S,
+            next_at=NEXT_WEEK,
+            preempts=preempts,
+        )
+    }
+
+
+HOURS = [
+    Case("what is left is charged at the start", A8, "t1 4 under lab for 3600", "t1", limits=hours(10, spent=6)),
+    Case(
+        "a request may use no more than is left",
+        A8,
+        "t1 4 under lab for 3601; t2 4",
+        "t2",
+        {"t1": W.HOUR_LIMIT},
+        limits=hours(10, spent=6),
+    ),
+    Case(
+        "what starts is charged at once, with all its slots",
+        A8,
+        "t1 2x2 under lab for 3600; t2 1 under lab for 3600; t3 1",
+        "t1 t3",
+        {"t2": W.HOUR_LIMIT},
+        limits=hours(10, spent=6),
+    ),
+    Case(
+        "what others that run may still use counts",
+        A8,
+        "t1 1 under lab for 3600",
+        "",
+        {"t1": W.HOUR_LIMIT},
+        limits=hours(10, spent=4, rest=6),
+    ),
+    Case(
+        "without a time limit nothing is charged ahead",
+        A8,
+        "t1 4 under lab; t2 4 under lab",
+        "t1 t2",
+        limits=hours(10, spent=9.9),
+    ),
+    Case(
+        "until all is used",
+        A8,
+        "t1 4@a1 under lab; t2 1 under lab; t3 1",
+        "t3",
+        {"t2": W.HOUR_LIMIT},
+        limits=hours(10, spent=10),
+    ),
+    Case(
+        "then who has no time limit leaves where that is enforced",
+        A8,
+        "t1 4@a1 under lab; t2 2@a1 under lab for 60; t3 1@a1 under lab np; t4 1@a1",
+        preempts="t1>",
+        limits=hours(10, spent=10, preempts=True),
+    ),
+    Case(
+        "less important requests do not use up what may come back when others end early",
+        A8,
+        "t1 4[40] under lab for 3600; t2 1[50] under lab for 3600",
+        "",
+        {"t1": W.HOUR_LIMIT, "t2": W.BEHIND_PRIORITY},
+        limits=hours(10, spent=5, rest=3),
+    ),
+    Case(
+        "they use what is left where a more important one has to wait for the next period",
+        A8,
+        "t1 4[40] under lab for 3600; t2 1[50] under lab for 3600",
+        "t2",
+        {"t1": W.HOUR_LIMIT},
+        limits=hours(10, spent=8),
+    ),
+]
+
+
 CASES = [
+    *HOURS,
     Case(
         "others pass what waits for a limit",
         A8,
@@ -142,3 +230,38 @@ def test_a_wait_says_who_holds_how_much(requests: str, limit: SlotLimit, detail:
     [wait] = check(Case("", A8, requests, waits={"t2": W.SLOT_LIMIT}, limits={"x": limit})).waits
     assert wait.detail == detail
     assert wait.sentence == f"a limit of slots at once is reached: {detail}"
+
+
+@pytest.mark.parametrize(
+    ("asks", "limits", "detail"),
+    [
+        (
+            "t2 4 under lab for 7200",
+            hours(100, spent=90.999, rest=5.5),
+            "group lab has used 96 of 100 slot-hours this week; the next period begins 2026-11-30 00:00 UTC",
+        ),
+        (
+            "t2 4 under lab",
+            hours(100, spent=130),
+            "group lab has used 100 of 100 slot-hours this week; the next period begins 2026-11-30 00:00 UTC",
+        ),
+        ("t2 4 under lab for 7200", hours(7.5), "group lab may use 7.5 slot-hours a week, and this may use 8"),
+        (
+            "t2 4 under lab",
+            hours(0),
+            "group lab has used 0 of 0 slot-hours this week; the next period begins 2026-11-30 00:00 UTC",
+        ),
+    ],
+)
+def test_a_wait_says_what_is_used_until_when(asks: str, limits: dict[str, HourLimit], detail: str) -> None:
+    [wait] = check(Case("", A8, asks, waits={"t2": W.HOUR_LIMIT}, limits=limits)).waits
+    assert wait.detail == detail
+
+
+def test_what_is_said_changes_in_steps_only() -> None:
+    """Each change is written down for each request that waits."""
+    said = set()
+    for tenth in range(905, 1100):
+        case = Case("", A8, "t2 4 under lab for 9000", waits={"t2": W.HOUR_LIMIT}, limits=hours(100, spent=tenth / 10))
+        said |= {wait.detail for wait in check(case).waits}
+    assert len(said) == 11

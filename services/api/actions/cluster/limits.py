@@ -18,7 +18,7 @@ from libs.errors import InvalidRequest, NotFound
 from services.api.queries.cluster.limits import find_limit
 from services.api.wire.cluster.limits import Limit, LimitEnforcement, LimitScope, SetLimitRequest
 
-MOST: Final = 1_000_000
+MOST: Final = 100_000_000
 _NAMES: Final = {
     LimitScope.USER: (users.c.id, func.lower(users.c.username, type_=Text)),
     LimitScope.GROUP: (groups.c.id, func.lower(groups.c.name, type_=Text)),
@@ -30,13 +30,12 @@ async def set_limit(
     db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, now: datetime
 ) -> Limit:
     """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound."""
-    if not 0 <= request.slots <= MOST:
-        raise InvalidRequest(f"slots: a number from 0 to {MOST}")
+    amount = _amount(request)
     if request.resource_pool and cluster.pool(request.resource_pool) is None:
         raise NotFound("resource pool", request.resource_pool)
     async with db.transaction() as connection:
         values = {
-            "amount": request.slots,
+            "amount": amount,
             "preempts": request.enforce is LimitEnforcement.PREEMPT,
             "set_by": user_id,
             "set_at": now,
@@ -45,12 +44,12 @@ async def set_limit(
             "scope": request.scope.value,
             "subject_id": await _subject(connection, request),
             "pool": request.resource_pool,
-            "period": "",
+            "period": request.period.value if request.period else "",
         }
         row = insert(resource_limits).values(**key, **values)
         made = row.on_conflict_do_update(index_elements=list(key), set_=values).returning(resource_limits.c.id)
         ident: int = (await connection.execute(made)).scalar_one()
-        limit = await find_limit(connection, ident)
+        limit = await find_limit(connection, ident, now=now)
     if limit is None:  # whom it is for has been deleted meanwhile
         raise NotFound(request.scope.value, request.name)
     return limit
@@ -62,6 +61,18 @@ async def remove_limit(db: Database, ident: int) -> None:
         gone = delete(resource_limits).where(resource_limits.c.id == ident).returning(resource_limits.c.id)
         if (await connection.execute(gone)).scalar_one_or_none() is None:
             raise NotFound("limit", ident)
+
+
+def _amount(request: SetLimitRequest) -> float:
+    """Slots, or slot-hours. Raises InvalidRequest."""
+    if (request.slots is None) is (request.slot_hours is None):
+        raise InvalidRequest("slots, slotHours: one of both says how much may be held or used")
+    if (request.slot_hours is None) is not (request.period is None):
+        raise InvalidRequest("period: slotHours are for a day, a week or a month, slots are for none")
+    field, amount = ("slots", request.slots) if request.slots is not None else ("slotHours", request.slot_hours)
+    if amount is None or not 0 <= amount <= MOST:
+        raise InvalidRequest(f"{field}: a number from 0 to {MOST}")
+    return amount
 
 
 async def _subject(connection: AsyncConnection, request: SetLimitRequest) -> int:

@@ -5,20 +5,26 @@ Limits of users, groups and workspaces that have been deleted concern nobody, an
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.cluster import resource_limits
 from libs.db.tables.tasks import allocations, jobs
 from libs.db.tables.users import group_members, groups, users
 from libs.db.tables.workspaces import workspaces
+from libs.slot_hours.periods import Period, begin_of, next_begin
+from libs.slot_hours.use import Key, Use, UseSince
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.wire.base import timestamp
-from services.api.wire.cluster.limits import GetLimitsQuery, Limit, LimitEnforcement, LimitScope
+from services.api.wire.cluster.limits import GetLimitsQuery, Limit, LimitEnforcement, LimitPeriod, LimitScope
 
+_HOUR_S: Final = 3600
 _LIMIT: Final = resource_limits.c
 _SETTER: Final = users.alias("setter")
 _HELD: Final = and_(
@@ -28,7 +34,9 @@ _HELD: Final = and_(
 )
 
 
-async def list_limits(connection: AsyncConnection, wanted: GetLimitsQuery, *, rights: UserRights) -> list[Limit]:
+async def list_limits(
+    connection: AsyncConnection, wanted: GetLimitsQuery, *, rights: UserRights, now: datetime
+) -> list[Limit]:
     """Users first, then groups and workspaces; of each, those for everybody first."""
     query = _limits().where(_concerns(rights))
     if wanted.resource_pool:
@@ -36,14 +44,15 @@ async def list_limits(connection: AsyncConnection, wanted: GetLimitsQuery, *, ri
     if wanted.scope is not None:
         query = query.where(_LIMIT.scope == wanted.scope.value)
     order = {scope: place for place, scope in enumerate(LimitScope)}
-    found = [_shown(row) for row in (await connection.execute(query)).mappings()]
-    return sorted(found, key=lambda one: (order[one.scope], one.name, one.resource_pool))
+    found = await _shown(connection, (await connection.execute(query)).mappings().all(), now)
+    return sorted(found, key=lambda one: (order[one.scope], one.name, one.resource_pool, one.period or ""))
 
 
-async def find_limit(connection: AsyncConnection, ident: int) -> Limit | None:
+async def find_limit(connection: AsyncConnection, ident: int, *, now: datetime) -> Limit | None:
     """One of them, whomever it is for."""
-    row = (await connection.execute(_limits().where(_LIMIT.id == ident))).mappings().one_or_none()
-    return None if row is None else _shown(row)
+    rows = (await connection.execute(_limits().where(_LIMIT.id == ident))).mappings().all()
+    found = await _shown(connection, rows, now)
+    return found[0] if found else None
 
 
 def _limits() -> Select[Any]:
@@ -89,18 +98,54 @@ def _concerns(rights: UserRights) -> ColumnElement[bool]:
     )
 
 
-def _shown(row: Any) -> Limit:
-    slots = int(row["amount"])
-    used = row["used"] if row["subject_id"] else None
+async def _shown(connection: AsyncConnection, rows: Sequence[RowMapping], now: datetime) -> list[Limit]:
+    periods: set[Period] = {row["period"] for row in rows if row["period"]}
+    hours = {period: await UseSince(begin_of(period, now)).read(connection, now) for period in sorted(periods)}
+    groups = {row["subject_id"] for row in rows if row["scope"] == LimitScope.GROUP.value and row["period"]}
+    members = await _members(connection, groups)
+    found = []
+    for row in rows:
+        period: Period | None = row["period"] or None
+        used = float(row["used"]) if period is None else _hours(row, hours[period], members)
+        found.append(_limit(row, used if row["subject_id"] else None, now))
+    return found
+
+
+async def _members(connection: AsyncConnection, group_ids: Iterable[int]) -> set[tuple[int, int]]:
+    """Pairs of a group and a user."""
+    query = select(group_members.c.group_id, group_members.c.user_id)
+    found = await connection.execute(query.where(any_of(group_members.c.group_id, group_ids)))
+    return {(row.group_id, row.user_id) for row in found}
+
+
+def _hours(limit: RowMapping, used: Mapping[Key, Use], members: Collection[tuple[int, int]]) -> float:
+    """Slot-hours that count against it."""
+    subject = limit["subject_id"]
+
+    def counts(pool: str, owner: int, workspace: int) -> bool:
+        if limit["pool"] not in ("", pool):
+            return False
+        if limit["scope"] == LimitScope.GROUP.value:
+            return (subject, owner) in members
+        return bool(subject == (owner if limit["scope"] == LimitScope.USER.value else workspace))
+
+    return sum(use.total_s for key, use in used.items() if counts(*key)) / _HOUR_S
+
+
+def _limit(row: RowMapping, used: float | None, now: datetime) -> Limit:
+    amount, period = row["amount"], row["period"]
     return Limit(
         id=row["id"],
         scope=LimitScope(row["scope"]),
         name=row["name"] or "",
         resource_pool=row["pool"],
-        slots=slots,
+        slots=None if period else int(amount),
+        slot_hours=amount if period else None,
+        period=LimitPeriod(period) if period else None,
         enforce=LimitEnforcement.PREEMPT if row["preempts"] else LimitEnforcement.WAIT,
-        used=used,
-        left=None if used is None else max(slots - used, 0),
+        used=None if used is None else round(used, 3),
+        left=None if used is None else max(round(amount - used, 3), 0.0),
+        next_period=timestamp(next_begin(period, now)) if period else None,
         set_by=row["setter"] or "",
         set_at=timestamp(row["set_at"]),
     )

@@ -15,7 +15,9 @@ from services.api.wire.cluster.limits import GetLimitsQuery, GetLimitsResponse, 
 
 async def get_limits(call: Call[App, GetLimitsQuery, None]) -> GetLimitsResponse:
     async with call.app.db.read() as connection:
-        return GetLimitsResponse(limits=await list_limits(connection, call.query, rights=call.rights))
+        return GetLimitsResponse(
+            limits=await list_limits(connection, call.query, rights=call.rights, now=call.app.clock.now())
+        )
 
 
 async def put_limit(call: Call[App, None, SetLimitRequest]) -> LimitResponse:
@@ -46,7 +48,7 @@ ROUTES: Final = (
         handler=put_limit,
         body=SetLimitRequest,
         response=LimitResponse,
-        summary="Set how many slots a user, a group or a workspace may hold at once",
+        summary="Set how many slots a user, a group or a workspace may hold at once, or use in a period",
     ),
     Route(method="DELETE", path=f"{_ALL}/{{limitId}}", handler=delete_limit, response=Empty, summary="Remove a limit"),
 )

@@ -13,11 +13,20 @@ class LimitScope(StrEnum):
     WORKSPACE = "workspace"
 
 
+class LimitPeriod(StrEnum):
+    """A calendar period in UTC; weeks begin on Monday."""
+
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
 class LimitEnforcement(StrEnum):
     WAIT = "wait"
     """Nothing new starts while a limit is reached."""
     PREEMPT = "preempt"
-    """Besides, those leave that hold more, as far as they can be preempted."""
+    """Besides, those leave that hold more, as far as they can be preempted; of slot-hours, when all are used, those
+    that have no time limit."""
 
 
 class SetLimitRequest(Message, kw_only=True):
@@ -26,8 +35,11 @@ class SetLimitRequest(Message, kw_only=True):
     """Of the user, group or workspace; empty is each user, or each workspace, that has no such limit of its own."""
     resource_pool: str = ""
     """Empty is all pools together."""
-    slots: int
-    """That may be held at once."""
+    slots: int | None = None
+    """That may be held at once; either this or ``slotHours``."""
+    slot_hours: float | None = None
+    """That may be used in each ``period``."""
+    period: LimitPeriod | None = None
     enforce: LimitEnforcement = LimitEnforcement.WAIT
 
 
@@ -36,12 +48,17 @@ class Limit(Message, kw_only=True):
     scope: LimitScope
     name: str = ""
     resource_pool: str = ""
-    slots: int
+    slots: int | None = None
+    slot_hours: float | None = None
+    period: LimitPeriod | None = None
     enforce: LimitEnforcement
-    used: int | None = None
-    """Slots that are held now; null of a limit for each user or each workspace."""
-    left: int | None = None
+    used: float | None = None
+    """Slots that are held now, or slot-hours of this period, with what is left of the time limits of those that run;
+    null of a limit for each user or each workspace."""
+    left: float | None = None
     """Never less than 0, though more may be held than a limit that was set later allows."""
+    next_period: str | None = None
+    """When the next period begins."""
     set_by: str = ""
     """Name of the administrator; empty when there is no such user any more."""
     set_at: str | None = None

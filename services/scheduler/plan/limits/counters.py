@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from services.scheduler.plan.reasons import WaitReason
@@ -13,11 +14,49 @@ class Reached(NamedTuple):
 
     reason: WaitReason
     detail: str = ""
-    counter: SlotCounter | None = None
+    counter: LimitCounter | None = None
     """What less important requests must not use up meanwhile; None where they may."""
 
 
-class SlotCounter:
+class LimitCounter(ABC):
+    """What a more important request waits for is not used up by less important ones."""
+
+    def __init__(self) -> None:
+        self._awaited_at: int | None = None
+        """The most important level at which a request waits for it."""
+
+    def reached(self, request: PendingAllocation, level: int) -> Reached | None:
+        """What keeps a request of ``level`` from starting; the smallest level is the most important one."""
+        if self._awaited_at is not None and self._awaited_at < level:
+            return Reached(WaitReason.BEHIND_PRIORITY)
+        return self.exceeded(request)
+
+    def wait(self, level: int) -> None:
+        """A request of ``level`` waits for it."""
+        self._awaited_at = level if self._awaited_at is None else min(level, self._awaited_at)
+
+    @abstractmethod
+    def hold(self, held: HeldAllocation) -> None:
+        """It is held as the plan begins."""
+
+    @abstractmethod
+    def start(self, request: PendingAllocation) -> None:
+        """The plan starts it."""
+
+    @abstractmethod
+    def exceeded(self, request: PendingAllocation) -> Reached | None:
+        """What it says when ``request`` would exceed it."""
+
+    @abstractmethod
+    def excess(self) -> float:
+        """Slots that have to be given back, where that is enforced."""
+
+    @abstractmethod
+    def concerns(self, held: HeldAllocation) -> bool:
+        """Whether ``held`` may be asked to leave for it."""
+
+
+class SlotCounter(LimitCounter):
     """Slots that are held under one limit: that of a job, of a namespace, or a shared one."""
 
     def __init__(
@@ -31,6 +70,7 @@ class SlotCounter:
     ) -> None:
         """``blocks``: less important requests do not use up what a more important one waits for. ``is_enforced``: who
         holds more is asked to leave."""
+        super().__init__()
         self._most = most
         self._reason = reason
         self._blocks = blocks
@@ -38,35 +78,27 @@ class SlotCounter:
         self._limit = limit
         self._held = limit.elsewhere if limit else 0
         self._leaving = limit.leaving if limit else 0
-        self._awaited_at: int | None = None
-        """The most important level at which a request waits for it."""
 
-    def hold(self, slots: int) -> None:
-        self._held += slots
+    def hold(self, held: HeldAllocation) -> None:
+        self._held += held.slots
 
-    def reached(self, request: PendingAllocation, level: int) -> Reached | None:
-        """What keeps a request of ``level`` from starting; the smallest level is the most important one."""
-        if self._awaited_at is not None and self._awaited_at < level:
-            return Reached(WaitReason.BEHIND_PRIORITY)
-        if self._held + request.slots <= self._most:
+    def start(self, request: PendingAllocation) -> None:
+        self._held += request.slots
+
+    def exceeded(self, request: PendingAllocation) -> Reached | None:
+        slots = request.slots
+        if self._held + slots <= self._most:
             return None
-        return Reached(self._reason, self._detail(request.slots), self._awaited_by(request.slots))
+        # Of a shared limit: one that could not start if nobody held anything waits for nothing.
+        is_awaited = self._blocks and (self._limit is None or slots <= self._most)
+        return Reached(self._reason, self._detail(slots), self if is_awaited else None)
 
-    def wait(self, level: int) -> None:
-        """A request of ``level`` waits for it."""
-        self._awaited_at = level if self._awaited_at is None else min(level, self._awaited_at)
-
-    def excess(self) -> int:
-        """Slots that have to be given back, without those whose holders in other pools leave already."""
+    def excess(self) -> float:
+        """Without those whose holders in other pools leave already."""
         return self._held - self._leaving - self._most if self._is_enforced else 0
 
     def concerns(self, held: HeldAllocation) -> bool:
-        """Whether ``held`` may be asked to leave for it."""
-        return self._is_enforced
-
-    def _awaited_by(self, slots: int) -> SlotCounter | None:
-        # Of a shared limit: one that could not start if nobody held anything waits for nothing.
-        return self if self._blocks and (self._limit is None or slots <= self._most) else None
+        return True
 
     def _detail(self, slots: int) -> str:
         if self._limit is None:

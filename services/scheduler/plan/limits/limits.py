@@ -3,12 +3,13 @@ workspaces may hold. A request counts against each that concerns it, and starts 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from services.scheduler.plan.limits.counters import Reached, SlotCounter
+from services.scheduler.plan.limits.counters import LimitCounter, Reached, SlotCounter
+from services.scheduler.plan.limits.hours import HourCounter
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, HourLimit, PendingAllocation, PoolSnapshot, SlotLimit
 
 
 class Limits:
@@ -25,12 +26,10 @@ class Limits:
         }
         if pool.quota_slots is not None:
             self._of_namespaces[""] = SlotCounter(pool.quota_slots, WaitReason.POOL_QUOTA)
-        self._shared = {
-            key: SlotCounter(limit.most, WaitReason.SLOT_LIMIT, is_enforced=limit.preempts, limit=limit)
-            for key, limit in pool.limits.items()
-        }
+        self._shared = {key: _counter_of(limit) for key, limit in pool.limits.items()}
         for held in pool.held:
-            self._hold(held)
+            for counter in self._of(held):
+                counter.hold(held)
 
     def reached(self, request: PendingAllocation, level: int) -> Reached | None:
         """The first limit that ``request`` would exceed. The smallest level is the most important one."""
@@ -47,17 +46,14 @@ class Limits:
             reached.counter.wait(level)
 
     def start(self, request: PendingAllocation) -> None:
-        self._hold(request)
+        for counter in self._of(request):
+            counter.start(request)
 
     def excess(self, held: Iterable[HeldAllocation]) -> list[HeldAllocation]:
         """Of ``held``, in their order, those that have to leave so that nobody holds more than is enforced."""
-        over = Counter(
-            {
-                counter: excess
-                for counters in (self._of_jobs, self._shared)
-                for counter in counters.values()
-                if (excess := counter.excess()) > 0
-            }
+        enforced: list[LimitCounter] = [*self._of_jobs.values(), *self._shared.values()]
+        over = defaultdict[LimitCounter, float](
+            float, {counter: excess for counter in enforced if (excess := counter.excess()) > 0}
         )
         if not over:
             return []
@@ -72,11 +68,7 @@ class Limits:
                 found.append(one)
         return found
 
-    def _hold(self, one: HeldAllocation | PendingAllocation) -> None:
-        for counter in self._of(one):
-            counter.hold(one.slots)
-
-    def _of(self, one: HeldAllocation | PendingAllocation) -> Iterator[SlotCounter]:
+    def _of(self, one: HeldAllocation | PendingAllocation) -> Iterator[LimitCounter]:
         """The counters that it counts against, the narrowest first."""
         if (of_job := self._of_jobs.get(one.job)) is not None:
             yield of_job
@@ -85,3 +77,9 @@ class Limits:
         for key in one.limits:
             if (shared := self._shared.get(key)) is not None:
                 yield shared
+
+
+def _counter_of(limit: SlotLimit | HourLimit) -> LimitCounter:
+    if isinstance(limit, HourLimit):
+        return HourCounter(limit)
+    return SlotCounter(limit.most, WaitReason.SLOT_LIMIT, is_enforced=limit.preempts, limit=limit)

@@ -27,6 +27,7 @@ def put(client: httpx.Client, **body: Any) -> httpx.Response:
 
 
 def listed(client: httpx.Client, **query: str) -> list[tuple[str, str, str, int]]:
+    """Of limits of slots."""
     found = client.get(PATH, params=query).json()["limits"]
     return [(one["scope"], one["name"], one["resourcePool"], one["slots"]) for one in found]
 
@@ -90,7 +91,12 @@ def test_limits_of_the_deleted_are_not_shown(admin: httpx.Client) -> None:
         ({"scope": "user", "name": "nobody", "slots": 1}, (404, "user 'nobody' not found")),
         ({"scope": "user", "resourcePool": "none", "slots": 1}, (404, "resource pool 'none' not found")),
         ({"scope": "group", "slots": 1}, (400, "name: a limit of a group needs the name of the group")),
-        ({"scope": "user", "slots": -1}, (400, "slots: a number from 0 to 1000000")),
+        ({"scope": "user", "slots": -1}, (400, "slots: a number from 0 to 100000000")),
+        ({"scope": "user"}, (400, "slots, slotHours: one of both says how much may be held or used")),
+        (
+            {"scope": "user", "slotHours": 4},
+            (400, "period: slotHours are for a day, a week or a month, slots are for none"),
+        ),
     ],
 )
 def test_what_cannot_be_set_is_refused(admin: httpx.Client, body: dict[str, Any], refusal: tuple[int, str]) -> None:
@@ -101,15 +107,24 @@ def test_what_is_held_is_used(admin: httpx.Client, world: World) -> None:
     put(admin, scope="user", name="determined", slots=4)
     put(admin, scope="user", name="determined", resourcePool="cpus", slots=4)
     put(admin, scope="workspace", name="Uncategorized", slots=2)
+    put(admin, scope="user", name="determined", slotHours=100, period="week")
 
     async def hold(connection: Connection) -> None:
         job = await insert_job(connection, owner_id=2, pool="gpus")
         task = await insert_task(connection, job_id=job, owner_id=2)
         held = {"job_id": job, "pool": "gpus", "slots": 3}
-        await insert_allocation(connection, task_id=task, state="ASSIGNED", assigned_at=NOW, **held)
+        declared = {"time_limit_s": 7200, **held}
+        await insert_allocation(connection, task_id=task, state="ASSIGNED", assigned_at=NOW, **declared)
         await insert_allocation(connection, task_id=task, run=2, **held)
 
     world.in_database(hold)
     limits = admin.get(PATH).json()["limits"]
-    found = {(one["scope"], one["resourcePool"]): (one["used"], one["left"]) for one in limits}
-    assert found == {("user", ""): (3, 1), ("user", "cpus"): (0, 4), ("workspace", ""): (3, 0)}
+    found = {(one["scope"], one["resourcePool"], one["period"]): (one["used"], one["left"]) for one in limits}
+    assert found == {
+        ("user", "", None): (3, 1),
+        ("user", "", "week"): (6, 94),
+        ("user", "cpus", None): (0, 4),
+        ("workspace", "", None): (3, 0),
+    }
+    [weekly] = [one for one in limits if one["period"]]
+    assert (weekly["slots"], weekly["slotHours"], weekly["nextPeriod"][10:]) == (None, 100, "T00:00:00Z")

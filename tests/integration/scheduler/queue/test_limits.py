@@ -5,40 +5,46 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import text
 
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import HourLimit
 from services.scheduler.queue.pool_queue import PoolQueue
-from services.scheduler.queue.shared_limits import LOCK
+from services.scheduler.queue.shared_limits import LOCK, PeriodUse, load_shared_limits
 from services.scheduler.settings import QueueSettings
 from tests.harness import eventually
 from tests.integration.scheduler.api import OWNER
 from tests.integration.scheduler.world import QUICK, World
 
 TWO_POOLS = ClusterConfig(resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")))
+HOUR_LONG = {"slots_per_trial": 1, "resource_pool": "default", "time_limit": 3600}
 FOUR_TRIALS = {"name": "random", "metric": "loss", "max_trials": 4, "max_concurrent_trials": 4}
 
 
 async def set_limit(
     world: World,
-    amount: int,
+    amount: float,
     *,
     scope: str = "user",
     subject: int = OWNER.user_id,
     pool: str = "",
+    period: str = "",
     preempts: bool = False,
 ) -> None:
     await world.api.sql("DELETE FROM resource_limits WHERE scope = :scope RETURNING 1", scope=scope)
     await world.api.sql(
         "INSERT INTO resource_limits (scope, subject_id, pool, period, amount, preempts, set_by, set_at)"
-        " VALUES (:scope, :subject, :pool, '', :amount, :preempts, 1, now()) RETURNING 1",
+        " VALUES (:scope, :subject, :pool, :period, :amount, :preempts, 1, now()) RETURNING 1",
         scope=scope,
         subject=subject,
         pool=pool,
+        period=period,
         amount=amount,
         preempts=preempts,
     )
@@ -185,3 +191,55 @@ async def _count_leaving(world: World, count: int) -> bool:
 
 async def _is_released(world: World, allocation: str) -> bool:
     return (await world.api.allocation(allocation))["released_at"] is not None
+
+
+async def test_hours_are_charged_at_the_start_and_settled_at_the_end(world: World) -> None:
+    await set_limit(world, 2.5, period="day")
+    async with world.scheduling() as w:
+        experiment = await w.api.create(searcher=FOUR_TRIALS, resources=HOUR_LONG)
+        first, _ = await w.launcher.running(2)
+        tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d 00:00 UTC")
+        used = f"user determined has used 2 of 2.5 slot-hours today; the next period begins {tomorrow}"
+        await eventually(lambda: _count_waiting(w, f"{WaitReason.HOUR_LIMIT}: {used}", 2))
+        await w.launcher.exit(first)  # after much less than its hour
+        await w.launcher.running(3)
+        await w.api.kill(experiment)
+
+
+async def test_what_has_ended_in_the_period_counts_whatever_pool_and_scheduler(world: World) -> None:
+    world.cluster = TWO_POOLS
+    await set_limit(world, 10, period="month")
+    now = datetime.now(UTC)
+    begin = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first_minute = min(begin + timedelta(minutes=1), now)
+    half_a_minute_ago = max(begin, now - timedelta(seconds=30))
+    # Of the month before nothing counts, of what reaches into this one the part that is in it.
+    await _has_run(world, "a", begin - timedelta(hours=5), begin - timedelta(hours=1))
+    await _has_run(world, "b", begin - timedelta(hours=5), first_minute, slots=3)
+    await _has_run(world, "c", half_a_minute_ago, now, pool="other")
+    use = PeriodUse()
+    for _ in range(2):  # the second time what has settled is remembered
+        async with world.db.transaction() as connection:
+            pending = [{"owner_id": OWNER.user_id, "workspace_id": 1, "slots": 1}]
+            found = await load_shared_limits(connection, "default", pending, (), use=use, now=now, lock=True)
+        [limit] = found.limits.values()
+        assert isinstance(limit, HourLimit)
+        expected = 3 * (first_minute - begin) + (now - half_a_minute_ago)
+        assert limit.spent_s == pytest.approx(expected.total_seconds())
+        assert limit.rest_s == 0
+
+
+async def _has_run(
+    world: World, ident: str, start: datetime, end: datetime, *, slots: int = 1, pool: str = "default"
+) -> None:
+    await world.api.sql(
+        "INSERT INTO allocation_usage (allocation_id, task_id, task_type, owner_id, workspace_name, pool, slots,"
+        " requested_at, start_time, end_time)"
+        " VALUES (:id, :id, 'TRIAL', :owner, '', :pool, :slots, :start, :start, :end) RETURNING 1",
+        id=ident,
+        owner=OWNER.user_id,
+        pool=pool,
+        slots=slots,
+        start=start,
+        end=end,
+    )

@@ -21,6 +21,7 @@ from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
+    HourLimit,
     NodeSlots,
     PendingAllocation,
     PoolPolicy,
@@ -71,6 +72,19 @@ def slot_limits(draw: st.DrawFn) -> SlotLimit:
         most=draw(st.integers(0, 8)),
         elsewhere=elsewhere,
         leaving=draw(st.integers(0, elsewhere)),
+        preempts=draw(st.booleans()),
+    )
+
+
+@st.composite
+def hour_limits(draw: st.DrawFn) -> HourLimit:
+    return HourLimit(
+        holder="group lab",
+        period="week",
+        most_s=draw(st.integers(0, 40)) * 60.0,
+        spent_s=draw(st.integers(0, 20)) * 60.0,
+        rest_s=draw(st.integers(0, 20)) * 60.0,
+        next_at=NOW + timedelta(days=2),
         preempts=draw(st.booleans()),
     )
 
@@ -138,11 +152,23 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         max_slots_by_job=draw(st.dictionaries(jobs, st.integers(0, 6))),
         quota_slots=draw(st.none() | st.integers(0, 12)),
         quota_by_namespace=draw(st.dictionaries(st.sampled_from(("n1", "n2")), st.integers(0, 6))),
-        limits=draw(st.dictionaries(st.sampled_from(("ann", "bob", "lab")), slot_limits())),
+        limits=draw(st.dictionaries(st.sampled_from(("ann", "bob", "lab")), slot_limits() | hour_limits())),
         weights=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "j1")), st.sampled_from((0.0, 0.5, 2.0)))),
         policy=draw(policies()),
         now=NOW,
     )
+
+
+def charges(pool: PoolSnapshot, made: Plan) -> Counter[str]:
+    """Slot-seconds that what starts may use at most, by limit."""
+    requests = {request.allocation: request for request in pool.pending}
+    found: Counter[str] = Counter()
+    for start in made.starts:
+        request = requests[start.allocation]
+        if request.runs_for is not None:
+            charge = int(request.slots * request.runs_for.total_seconds())
+            found.update(dict.fromkeys(request.limits, charge))
+    return found
 
 
 def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
@@ -150,6 +176,13 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
     starts = {start.allocation: start for start in made.starts}
     leaving = {one.allocation for one in made.preempted}
     nominated = {one.allocation: one.placements for one in made.nominated}
+    charged = charges(pool, made)
+    limits = {
+        key: msgspec.structs.replace(limit, rest_s=limit.rest_s + charged[key])
+        if isinstance(limit, HourLimit)
+        else limit
+        for key, limit in pool.limits.items()
+    }
     blocked = {one.allocation: one for one in made.blocked}
     held = [msgspec.structs.replace(one, leaving=one.leaving or one.allocation in leaving) for one in pool.held]
     pending = []
@@ -183,7 +216,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                 overtaken=head.overtaken if head else request.overtaken,
             )
         )
-    return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending))
+    return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending), limits=limits)
 
 
 def any_pools() -> st.SearchStrategy[PoolSnapshot]:
@@ -201,7 +234,8 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
     aux: Counter[str] = Counter()
     by_job: Counter[str] = Counter()
     in_namespace: Counter[str] = Counter()
-    shared = Counter({key: limit.elsewhere for key, limit in pool.limits.items()})
+    slots_of = {key: limit for key, limit in pool.limits.items() if isinstance(limit, SlotLimit)}
+    shared = Counter({key: limit.elsewhere for key, limit in slots_of.items()})
     for held in pool.held:
         by_job[held.job] += held.slots
         for node, count in held.pods:
@@ -233,7 +267,11 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
             assert by_job[request.job] <= pool.max_slots_by_job.get(request.job, by_job[request.job])
             quota = pool.quota_by_namespace.get(request.namespace) if request.namespace else pool.quota_slots
             assert quota is None or in_namespace[request.namespace] <= quota
-            assert all(shared[key] <= pool.limits[key].most for key in request.limits if key in pool.limits)
+            assert all(shared[key] <= slots_of[key].most for key in request.limits if key in slots_of)
+    charged = charges(pool, made)
+    for key, limit in pool.limits.items():
+        if isinstance(limit, HourLimit) and charged[key]:
+            assert limit.spent_s + limit.rest_s + charged[key] <= limit.most_s
 
 
 @given(pools().flatmap(shaped))
