@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from libs.cluster.config import ClusterConfig
 from libs.db.relay import relay_outbox
+from libs.run_until_first_exits import end
 from tests.harness import eventually
 from tests.integration.launcher.backends.kubernetes.launcher_harness import (
     Json,
@@ -28,11 +30,14 @@ POOL = "default"
 LABEL = "resolute-test/pool"
 GANG_GRACE_S = 3.0
 
+Loops = list[asyncio.Task[Any]]
+"""The relay of the outbox, and then the scheduler."""
 
-def _cluster(mark: str) -> ClusterConfig:
+
+def _cluster(mark: str, scheduler: Json) -> ClusterConfig:
     pod = {"spec": {"nodeSelector": {LABEL: mark}}}
     body: Json = {
-        "resource_manager": {"type": "kubernetes", "slot_type": "cuda", "max_slots_per_pod": 4},
+        "resource_manager": {"type": "kubernetes", "slot_type": "cuda", "max_slots_per_pod": 4, "scheduler": scheduler},
         "resource_pools": [
             {"pool_name": POOL, "task_container_defaults": {"gpu_pod_spec": pod, "cpu_pod_spec": pod}},
         ],
@@ -43,23 +48,36 @@ def _cluster(mark: str) -> ClusterConfig:
 class ClusterPool:
     """Sixteen slots, of which a pod may have four; one scheduler plans, one launcher acts."""
 
-    def __init__(self, world: World, harness: LauncherHarness, nodes: tuple[str, str], mark: str) -> None:
+    def __init__(self, world: World, harness: LauncherHarness, nodes: tuple[str, str], mark: str, loops: Loops) -> None:
         self.world = world
         self.api = world.api
         self.launcher = harness
         self.nodes = nodes
         self._mark = mark
+        self._loops = loops
 
-    async def gang(self, slots: int, *, runs_s: float | None = 1.0) -> int:
+    async def gang(
+        self, slots: int, *, runs_s: float | None = 1.0, priority: int = 50, selector: dict[str, str] | None = None
+    ) -> int:
         """Submit a trial; without ``runs_s`` its pods run until they are deleted."""
         notes = {} if runs_s is None else {"sim/run-seconds": str(runs_s)}
         # As the api merges it from the defaults of the pool, before an experiment is stored.
-        pod = {"metadata": {"annotations": notes}, "spec": {"nodeSelector": {LABEL: self._mark}}}
-        return await self.api.create(slots=slots, max_restarts=0, environment={"pod_spec": pod})
+        pod = {"metadata": {"annotations": notes}, "spec": {"nodeSelector": {LABEL: self._mark, **(selector or {})}}}
+        resources = {"slots_per_trial": slots, "resource_pool": POOL, "priority": priority}
+        return await self.api.create(resources=resources, max_restarts=0, environment={"pod_spec": pod})
+
+    async def restart_scheduler(self) -> None:
+        """End the one that is there as if it was killed, and start another."""
+        await end(self._loops.pop())
+        self._loops.append(asyncio.ensure_future(self.world.scheduler(QUICK).run()))
 
     async def cordon(self, node: str, *, closed: bool = True) -> None:
         path = f"/api/v1/nodes/{node}"
         await self.launcher.namespace.api.patch(path, {"spec": {"unschedulable": closed}})
+
+    async def label(self, node: str, key: str, value: str | None) -> None:
+        path = f"/api/v1/nodes/{node}"
+        await self.launcher.namespace.api.patch(path, {"metadata": {"labels": {key: value}}})
 
     async def take(self, node: str, gpus: int) -> str:
         """A pod of somebody else, which is there at once; returns its path."""
@@ -88,12 +106,15 @@ class ClusterPool:
 
 
 @pytest.fixture
-async def cluster_pool(world: World, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[ClusterPool]:
+async def cluster_pool(
+    request: pytest.FixtureRequest, world: World, kubeconfig: Path, tmp_path: Path
+) -> AsyncIterator[ClusterPool]:
+    """The parameter is the scheduler of the pool, as in the cluster configuration."""
     mark = uuid4().hex
     async with new_namespace(kubeconfig) as namespace, _marked(namespace, mark) as nodes:
         account = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)
         async with open_place(world.bus, namespace, account) as harness:
-            world.cluster = harness.cluster = _cluster(mark)
+            world.cluster = harness.cluster = _cluster(mark, getattr(request, "param", {}))
             harness.pool = POOL
             [cluster_id] = await world.api.sql("SELECT cluster_id FROM cluster")
             harness.settings = msgspec.structs.replace(
@@ -101,8 +122,8 @@ async def cluster_pool(world: World, kubeconfig: Path, tmp_path: Path) -> AsyncI
             )
             await harness.start()
             await harness.until_capacity(lambda capacity: capacity.slots == 16)
-            async with background(relay_outbox(world.db, world.bus), world.scheduler(QUICK).run()):
-                yield ClusterPool(world, harness, nodes, mark)
+            async with background(relay_outbox(world.db, world.bus), world.scheduler(QUICK).run()) as loops:
+                yield ClusterPool(world, harness, nodes, mark, loops)
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from uuid import uuid4
 
 import pytest
 
@@ -33,6 +34,20 @@ async def test_a_gang_that_needs_more_than_there_is_waits_without_a_pod(cluster_
     assert await cluster_pool.pods(waiting) == []
 
 
+async def test_a_gang_with_a_node_selector_waits_for_nodes_without_a_pod(cluster_pool: ClusterPool) -> None:
+    rack = f"resolute-test/{uuid4().hex}"
+    await cluster_pool.label(cluster_pool.nodes[0], rack, "a")
+    waiting = await cluster_pool.gang(16, selector={rack: "a"})
+    await eventually(lambda: _has_a_reason(cluster_pool, waiting))
+    assert await cluster_pool.pods(waiting) == []
+    await cluster_pool.label(cluster_pool.nodes[1], rack, "a")
+    await cluster_pool.api.ended(waiting, "COMPLETED")
+    [row] = await cluster_pool.api.allocations(waiting)
+    assert row["exit_kind"] == ""
+    for node in cluster_pool.nodes:
+        await cluster_pool.label(node, rack, None)
+
+
 async def test_a_gang_whose_place_was_taken_goes_back_and_runs_when_it_is_free(cluster_pool: ClusterPool) -> None:
     # Without its launcher the scheduler plans on what was reported before.
     await cluster_pool.launcher.kill()
@@ -40,7 +55,7 @@ async def test_a_gang_whose_place_was_taken_goes_back_and_runs_when_it_is_free(c
     gang = await cluster_pool.gang(16, runs_s=None)
     await eventually(lambda: _is_assigned(cluster_pool, gang))
     await cluster_pool.launcher.start()
-    await cluster_pool.until_waiting(gang, WaitReason.TOO_LARGE)  # what others hold is not the pool's
+    await cluster_pool.until_waiting(gang, WaitReason.FOREIGN_PODS)
     assert await cluster_pool.api.sql(TRANSIENT) == [1]
     [first, _] = await cluster_pool.api.allocations(gang)
     assert first["kill_reason"].startswith("not all of its pods found a place: 2 of 4 within 3 seconds; Unschedulable")
@@ -84,3 +99,7 @@ async def test_half_of_a_gang_does_not_start_when_a_node_is_drained(cluster_pool
 
 async def _is_assigned(pool: ClusterPool, experiment: int) -> bool:
     return any(row["assigned_at"] is not None for row in await pool.api.allocations(experiment))
+
+
+async def _has_a_reason(pool: ClusterPool, experiment: int) -> bool:
+    return any(row["wait_reason"] for row in await pool.api.allocations(experiment))
