@@ -146,3 +146,17 @@ def test_estimates_are_instants_not_in_the_past_and_the_order_of_a_snapshot_does
 
 def _mixed(values: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
     return tuple(random.Random(seed).sample(values, len(values)))
+
+
+def test_the_number_of_plans_grows_with_the_horizon_and_not_with_what_ends() -> None:
+    """300 tasks that end within a month, each at a time of its own, and as many requests behind them."""
+    nodes = {f"n{number}": 1 for number in range(300)}
+    running = [f"r{number} 1@n{number}" for number in range(300)]
+    pool = snapshot(Case("", nodes, "; ".join([*running, *(f"w{number} 1" for number in range(300))])))
+    expected = {one.allocation: NOW + timedelta(minutes=137 * (place + 1)) for place, one in enumerate(pool.held)}
+    replay = Replay(pool, lengths={}, ends=expected, otherwise=timedelta(days=40))
+    plans = 1
+    while replay.step():
+        plans += 1
+    assert len(replay.starts) == 300
+    assert plans < 100
