@@ -84,6 +84,12 @@ SUBCOMMANDS: Final = (
     ),
     Subcommand("why", "deploy.operations.why", "why a job waits, and when it is expected to start", "resolute why 17"),
     Subcommand(
+        "maintenance",
+        "deploy.operations.maintenance",
+        "announce when nothing runs on which nodes",
+        "resolute maintenance add --nodes node3 --from 2026-01-31T12:00:00Z --to 2026-01-31T14:00:00Z",
+    ),
+    Subcommand(
         "db",
         "deploy.operations.db",
         "bring the database to the schema of this release, or look which it has",

@@ -24,6 +24,7 @@ from libs.ids import task_of_allocation
 from libs.run_until_first_exits import run_until_first_exits
 from libs.tasks.generic import TASK_TYPE as GENERIC_TASK
 from services.scheduler.allocations.absent_polls import AbsentPolls
+from services.scheduler.allocations.clearing import MaintenanceClearing
 from services.scheduler.allocations.missed_observations import MissedObservations
 from services.scheduler.allocations.overdue import OverdueAllocations
 from services.scheduler.allocations.reconciler import AllocationReconciler
@@ -92,6 +93,12 @@ class SchedulerController:
             ended=self._allocation_ended,
             plan_binds=not cluster.resource_manager.binds_by_itself,
             observing=self._closed_nodes.note,
+        )
+        self._clearing = MaintenanceClearing(
+            db=db,
+            clock=clock,
+            allocations=self._allocations,
+            plan_binds=not cluster.resource_manager.binds_by_itself,
         )
         self._overdue = OverdueAllocations(db=db, clock=clock, allocations=self._allocations)
         self._tasks = TaskEnding(db=db, clock=clock)
@@ -175,6 +182,7 @@ class SchedulerController:
                 forecast=self._forecaster.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
+                maintenance=self._clearing.run(),
                 time_limits=self._overdue.run(),
                 absent_polls=self._absent_polls.run(),
                 bus_webhooks=self._bus_webhooks.run(),

@@ -227,6 +227,7 @@ NO_LISTS: Final[Mapping[str, str]] = {
     "GET /api/v1/agents": _OF_CLUSTER,
     "GET /api/v1/agents/{agentId}/slots": _OF_CLUSTER,
     "GET /api/v1/job-queues/stats": _OF_CLUSTER,
+    "GET /api/v1/resolute/maintenance": _OF_CLUSTER,
     "GET /api/v1/k8s-resource-managers": _OF_CLUSTER,
     "GET /api/v1/master": _OF_CLUSTER,
     "GET /info": _OF_CLUSTER,

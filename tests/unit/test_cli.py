@@ -81,6 +81,7 @@ TABLES = {
     "limits": ["limits", "list"],
     "check": ["check", "experiment.yaml"],
     "why": ["why", "17"],
+    "maintenance": ["maintenance", "list"],
 }
 """Subcommands that print a table or a list, as one types them."""
 SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore", "completion"}

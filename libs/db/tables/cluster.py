@@ -54,6 +54,19 @@ node_overrides = Table(
     Column("draining", Boolean, nullable=False),
 )
 
+# Times in which nothing runs on the nodes of a pool, or on named nodes: then the pool is ''.
+maintenance_windows = Table(
+    "maintenance_windows",
+    metadata,
+    serial_id(),
+    Column("pool", Text, nullable=False, server_default=""),
+    document("nodes", default="[]"),
+    moment("starts_at", nullable=False),
+    moment("ends_at", nullable=False),
+    Column("message", Text, nullable=False, server_default=""),
+    moment("created_at", default_now=True),
+)
+
 # What administrators say to everybody. There is at most one row.
 cluster_message = Table(
     "cluster_message",

@@ -82,6 +82,8 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "DELETE /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,
     "PUT /api/v1/master/cluster_message": ("message", "start_time", "end_time", "duration"),
     "POST /api/v1/agents/{agentId}/disable": ("drain",),
+    "POST /api/v1/resolute/maintenance": ("resource_pool", "nodes", "start_time", "end_time", "message"),
+    "PATCH /api/v1/resolute/maintenance/{id}": ("resource_pool", "nodes", "start_time", "end_time", "message"),
     "POST /api/v1/checkpoints/rm": ("checkpoint_uuids", "checkpoint_globs"),
     "DELETE /api/v1/checkpoints": ("checkpoint_uuids",),
     "POST /api/v1/experiments": ("project_id", "template", "parent_id", "activate", "validate_only", "unmanaged"),

@@ -134,6 +134,16 @@ class AllocationReconciler:
         await self._change(allocation, end_if_up)
         return bool(ended)
 
+    async def have_leave(self, allocation: str, why: Callable[[AllocationRow], str | None]) -> None:
+        """Have it leave for the reason that ``why`` gives, if it gives one."""
+
+        def leave(row: AllocationRow, out: OutboxBuffer) -> None:
+            reason = None if row.assigned_at is None else why(row)
+            if reason is not None:
+                terminate(row, reason=reason, now=self._clock.now(), out=out)
+
+        await self._change(allocation, leave)
+
     async def kill(self, allocation: str, *, reason: str) -> None:
         await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))
 

@@ -7,6 +7,7 @@ starting. Source: docs/reference/scheduling.md 5; the seven bounds that it lacks
 from __future__ import annotations
 
 from services.scheduler.plan.decisions import Plan, Wait
+from services.scheduler.plan.maintenance import ClosedNodesOfPlan
 from services.scheduler.plan.nodes.eligible import EligibilityMemo, EligibleNodes
 from services.scheduler.plan.nodes.shapes import UNKNOWN, ShapedNode
 from services.scheduler.plan.queue_pass import QueuePass
@@ -24,17 +25,20 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
     if pool.nodes is None:
         unknown = (Wait(request.allocation, WaitReason.CAPACITY_UNKNOWN) for request in pool.pending)
         return Plan(decisions=tuple(unknown))
-    demands = Demands(pool.pending, _eligible(pool.nodes, memo))
+    closed = ClosedNodesOfPlan(pool)
+    demands = Demands(closed.pool.pending, _eligible(pool.nodes, memo))
     stock = Stock(pool.nodes, pool.held)
+    pool = closed.pool
     with_slots = QueuePass(pool, demands, stock, auxiliary=False).run()
     stock.next_lane()
     auxiliary = QueuePass(pool, demands, stock, auxiliary=True).run()
-    return Plan(
+    made = Plan(
         decisions=(*with_slots.decisions, *auxiliary.decisions),
         preempted=(*with_slots.preempted, *auxiliary.preempted),
         nominated=(*with_slots.nominated, *auxiliary.nominated),
         blocked=(*with_slots.blocked, *auxiliary.blocked),
     )
+    return closed.explain(made)
 
 
 def _eligible(nodes: tuple[NodeSlots, ...], memo: EligibilityMemo | None) -> EligibleNodes | None:

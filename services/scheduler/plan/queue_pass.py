@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
 from services.scheduler.plan.limits.limits import Limits
@@ -27,7 +29,13 @@ from services.scheduler.plan.room.stock import Stock
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
 
 _OWN: Final = frozenset(
-    {WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.FOREIGN_PODS, WaitReason.NODES_EXCLUDED}
+    {
+        WaitReason.TOO_LARGE,
+        WaitReason.NO_SUCH_NODE,
+        WaitReason.FOREIGN_PODS,
+        WaitReason.NODES_EXCLUDED,
+        WaitReason.MAINTENANCE,
+    }
 )
 """Reasons for which no other request has to wait."""
 
@@ -113,7 +121,8 @@ class QueuePass:
         """Start those whose places are free by now, and keep the places of others; the requests that are left."""
         left = [one for one in self._pending if not one.nominated]
         for request in sorted((one for one in self._pending if one.nominated), key=self._rank):
-            if self._limits.reached(request, self._rank(request)[0]) is None:
+            is_closed = any(place.node in request.closed_nodes for place in request.nominated)
+            if not is_closed and self._limits.reached(request, self._rank(request)[0]) is None:
                 if self._occupancy.start_at(request, request.nominated):
                     self._start(request, Start(request.allocation, request.nominated))
                     continue
@@ -216,6 +225,9 @@ class QueuePass:
     def _why_never(self, request: PendingAllocation) -> tuple[WaitReason, str]:
         """The same where it would not start if nothing ran."""
         occupancy, excluded = self._occupancy, request.blocked_nodes
+        open_again = msgspec.structs.replace(request, blocked_nodes=excluded - request.closed_nodes)
+        if request.closed_nodes and occupancy.has_room_when_empty(open_again):
+            return WaitReason.MAINTENANCE, ""
         if occupancy.has_room_in_all(request, excluded):
             return WaitReason.OUT_OF_SERVICE, self._missing.out_of_service(request)
         if excluded and occupancy.has_room_in_all(request):

@@ -14,6 +14,7 @@ class WaitReason(StrEnum):
     FOREIGN_PODS = "waiting for pods that are not of the resource pool to leave its nodes"
     NO_RESOURCES = "waiting for cores, memory or other resources to become free where slots are"
     OUT_OF_SERVICE = "waiting for nodes that are disabled or draining"
+    MAINTENANCE = "waiting for the end of maintenance"
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
     BEHIND_RESERVATION = "the free slots are kept for a request that has waited longer"

@@ -44,6 +44,16 @@ class Placement(Struct, frozen=True, gc=False):
     slots: int
 
 
+class Maintenance(Struct, frozen=True, kw_only=True, gc=False):
+    """A time in which nothing runs on some nodes."""
+
+    nodes: frozenset[str]
+    starts_at: datetime
+    ends_at: datetime
+    text: str
+    """What those are told who wait for its end."""
+
+
 class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that has its slots."""
 
@@ -104,6 +114,10 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """At most, as its owner has declared."""
     expected: timedelta | None = None
     """How long it is expected to run, by what its owner ran before; nobody is held to it."""
+    asked_before: timedelta = timedelta()
+    """How long before maintenance it would be asked to leave."""
+    closed_nodes: frozenset[str] = frozenset()
+    """Those of ``blocked_nodes`` that are closed to it because of maintenance; plans say so themselves."""
     nominated: tuple[Placement, ...] = ()
     """Room that others were asked to leave for it."""
     blocked_at: datetime | None = None
@@ -193,4 +207,5 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     weights: Mapping[str, float] = {}
     """Of shares under fair share, where it is not 1."""
     policy: PoolPolicy = PoolPolicy()
+    maintenance: tuple[Maintenance, ...] = ()
     now: datetime = EPOCH

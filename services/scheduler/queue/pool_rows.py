@@ -13,6 +13,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from libs.maintenance.rows import windows_ahead
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
 from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
@@ -28,13 +29,14 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
+from services.scheduler.queue.maintenance_rows import maintenance_of
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.returned import times_preempted
 from services.scheduler.queue.shared_limits import load_shared_limits
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
-           a.wait_reason, a.time_limit_s, a.ran_before_s,
+           a.wait_reason, a.time_limit_s, a.ran_before_s, a.preemption_timeout_s,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
            a.pool,
@@ -143,8 +145,11 @@ async def load_pool(
         held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))
         for row in held
     ]
+    nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity))
+    windows = await windows_ahead(connection, now)
     snapshot = PoolSnapshot(
-        nodes=None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity)),
+        nodes=nodes,
+        maintenance=maintenance_of(windows, pool.pool_name, nodes or ()) if windows else (),
         held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
         pending=tuple(
             request_of(
@@ -290,6 +295,7 @@ def request_of(
         preemptible=row["preemptible"],
         runs_for=runs_for_of(row),
         expected=expected,
+        asked_before=timedelta(seconds=row["preemption_timeout_s"] if row["preemptible"] else 0),
         nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,

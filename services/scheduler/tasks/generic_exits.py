@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from libs.maintenance.windows import UNDER_MAINTENANCE
 from libs.states.allocation import CLUSTER_PREEMPTS
 from libs.states.generic_task import TaskTrigger
 from services.scheduler.allocations.exits import ExitKind, was_taken_back
@@ -30,6 +31,6 @@ def trigger_of(row: AllocationRow) -> TaskTrigger:
         return TaskTrigger.EXITED
     if row.kill_reason == PAUSED or row.preempted_at is not None:
         return TaskTrigger.LEFT
-    if row.preemptible and row.kill_reason in _MAKES_ROOM:
+    if row.preemptible and (row.kill_reason in _MAKES_ROOM or UNDER_MAINTENANCE in (row.kill_reason or "")):
         return TaskTrigger.LEFT
     return TaskTrigger.KILLED

@@ -34,6 +34,7 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
     HourLimit,
+    Maintenance,
     NodeSlots,
     PendingAllocation,
     Placement,
@@ -93,6 +94,8 @@ class Case(NamedTuple):
     """Of nodes of which more is known than slots."""
     details: Mapping[str, str] = {}
     """What some of those that wait are told beside the reason."""
+    maintenance: str = ""
+    """Windows, as in ``a1,a2 60 120``: nodes, and from when to when in seconds from now."""
     instead_of: str = ""
     """What docs/reference/scheduling.md has here, where this system decides otherwise, and why."""
 
@@ -123,7 +126,18 @@ def snapshot(case: Case) -> PoolSnapshot:
         limits=case.limits,
         weights=case.weights,
         policy=case.policy,
+        maintenance=tuple(_window(text) for text in filter(None, case.maintenance.split("; "))),
         now=NOW,
+    )
+
+
+def _window(text: str) -> Maintenance:
+    nodes, starts, ends = text.split()
+    return Maintenance(
+        nodes=frozenset(nodes.split(",")),
+        starts_at=NOW + timedelta(seconds=int(starts)),
+        ends_at=NOW + timedelta(seconds=int(ends)),
+        text=f"{nodes} from {starts} to {ends}",
     )
 
 

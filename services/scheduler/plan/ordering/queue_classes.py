@@ -65,6 +65,7 @@ def classify(
             one.limits,
             one.blocked_nodes,
             one.needs,
+            one.closed_nodes,
             one.runs_for,
             rests(one),
             magnitude(one),

@@ -1,0 +1,1 @@
+"""Maintenance: times that administrators announce, in which nothing runs on some nodes."""
