@@ -48,7 +48,7 @@ _PAUSE_PER_STEP: Final = 1.0
 _FURTHER: Final = 10
 """How many times as many of a queue are looked at on request as in the background."""
 _PATIENCE_S: Final = 15.0
-_IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NODES_EXCLUDED})
+_IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.NODES_EXCLUDED})
 
 _SUBMIT: Final = PreparedStatement("""
     WITH job AS (

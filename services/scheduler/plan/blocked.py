@@ -9,14 +9,20 @@ Source: docs/reference/scheduling.md 16 (B4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from typing import Final
 
 from services.scheduler.plan.decisions import Blocked
+from services.scheduler.plan.nodes.eligible import Names
 from services.scheduler.plan.preemption.returning import is_resting
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.reservations import NodeReservation
 from services.scheduler.plan.snapshot import NEVER, PendingAllocation, PoolSnapshot
+
+_MOST_HEADS: Final = 50
+"""Each costs a look at its nodes, and at every other request."""
 
 
 class Clearance(Enum):
@@ -32,9 +38,10 @@ class Clearance(Enum):
 class _Head:
     """The first blocked request of a level."""
 
-    def __init__(self, request: PendingAllocation, pool: PoolSnapshot) -> None:
+    def __init__(self, request: PendingAllocation, nodes: Names | None, pool: PoolSnapshot) -> None:
         policy = pool.policy
         self.request = request
+        self.nodes = nodes
         self.since = request.blocked_at or pool.now
         self.overtaken = request.overtaken
         self.most = policy.max_overtakes
@@ -65,25 +72,29 @@ class BlockedRequests:
         self._occupancy = occupancy
         self._gives_way = gives_way
         self._preempts = pool.policy.preempts
-        self._heads: dict[int, _Head] = {}
+        self._heads: dict[tuple[int, Names | None], _Head] = {}
+        """By level and the nodes that they may use: those of other nodes are in nobody's way."""
         self._before: list[_Head] = []
         """Heads of levels that are more important than the present one."""
-        self._count_before = 0
+        self._count_before: Counter[Names | None] = Counter()
+        self._sharing: dict[tuple[Names, Names], bool] = {}
 
-    def leave_level(self, counted: int) -> None:
-        """Go on with a less important level; ``counted`` requests of the one before have no room."""
-        self._count_before += counted
+    def leave_level(self, counted: Mapping[Names | None, int]) -> None:
+        """Go on with a less important level; ``counted`` requests of the one before have no room, by the nodes that
+        they may use."""
+        self._count_before.update(counted)
         self._before = list(self._heads.values())
 
-    def is_behind_others(self) -> bool:
-        """Whether something more important has no room."""
-        return self._count_before > 0
+    def is_behind_others(self, request: PendingAllocation) -> bool:
+        """Whether something more important has no room on nodes that it may use."""
+        return self._count_ahead(self._nodes_of(request)) > 0
 
     def block(self, request: PendingAllocation, level: int) -> bool:
         """``request`` has no room; whether some is kept for it from now on."""
-        if level in self._heads or self._is_first_anywhere(request):
+        nodes = self._nodes_of(request)
+        if (level, nodes) in self._heads or len(self._heads) >= _MOST_HEADS or self._is_first_anywhere(request):
             return False
-        head = self._heads[level] = _Head(request, self._pool)
+        head = self._heads[level, nodes] = _Head(request, nodes, self._pool)
         found = self._occupancy.find_reservation(request)
         if found is not None and head.keeps_room(found):
             self._occupancy.keep(request, found)
@@ -91,23 +102,27 @@ class BlockedRequests:
         return head.reservation is not None
 
     def clearance(self, request: PendingAllocation) -> Clearance:
-        heads = self._heads.values()
+        nodes = self._nodes_of(request)
+        heads = self._heads_on(nodes)
         if not heads:
             return Clearance.OPEN
-        if self._is_out_of_the_way(request):
+        if self._is_out_of_the_way(request, heads):
             return Clearance.ALL
-        if not self._count_before:
+        ahead = self._count_ahead(nodes)
+        if not ahead:
             return Clearance.OPEN
         # Of a less important level: beside one blocked request its reservation is enough; more would be in the way of
         # those that have none.
-        only = self._count_before == 1 and all(head.reservation is not None for head in self._before)
+        before = (head for head in self._before if self._share(head.nodes, nodes))
+        only = ahead == 1 and all(head.reservation is not None for head in before)
         return Clearance.OPEN if only else Clearance.NOWHERE
 
     def started(self, *, in_reserved: bool, request: PendingAllocation) -> None:
         """A request has started behind those that are blocked."""
-        if in_reserved and self._ends_in_time(request):
+        heads = self._heads_on(self._nodes_of(request))
+        if in_reserved and self._ends_in_time(request, heads):
             return
-        for head in self._heads.values():
+        for head in heads:
             if in_reserved or head.reservation is None:
                 head.overtaken += 1
 
@@ -129,21 +144,40 @@ class BlockedRequests:
         small = request.pods == (1,) and not request.blocked_nodes
         return small and self._occupancy.waits_for_units_alone(request)
 
-    def _is_out_of_the_way(self, request: PendingAllocation) -> bool:
-        if self._ends_in_time(request):
+    def _nodes_of(self, request: PendingAllocation) -> Names | None:
+        return self._occupancy.demands.of(request).nodes
+
+    def _heads_on(self, nodes: Names | None) -> list[_Head]:
+        """Those that may use some of these nodes, too."""
+        return [head for head in self._heads.values() if self._share(head.nodes, nodes)]
+
+    def _count_ahead(self, nodes: Names | None) -> int:
+        return sum(count for theirs, count in self._count_before.items() if self._share(theirs, nodes))
+
+    def _share(self, one: Names | None, other: Names | None) -> bool:
+        """Whether there is a node that both may use."""
+        if one is None or other is None or one is other:
             return True
-        if all(self._gives_way(request, head.request) for head in self._heads.values()):
+        found = self._sharing.get((one, other))
+        if found is None:
+            found = self._sharing[one, other] = not one.isdisjoint(other)
+        return found
+
+    def _is_out_of_the_way(self, request: PendingAllocation, heads: list[_Head]) -> bool:
+        if self._ends_in_time(request, heads):
+            return True
+        if all(self._gives_way(request, head.request) for head in heads):
             return True
         if not (self._preempts and request.preemptible) or is_resting(request, self._pool):
             return False
         # Those whose nodes are about to come free would only have it leave again.
-        return not any(head.is_final or self._is_imminent(head) for head in self._heads.values())
+        return not any(head.is_final or self._is_imminent(head) for head in heads)
 
     def _is_imminent(self, head: _Head) -> bool:
         return head.reservation is not None and head.reservation.until <= self._pool.now
 
-    def _ends_in_time(self, request: PendingAllocation) -> bool:
-        if request.runs_for is None or any(head.is_final for head in self._heads.values()):
+    def _ends_in_time(self, request: PendingAllocation, heads: list[_Head]) -> bool:
+        if request.runs_for is None or any(head.is_final for head in heads):
             return False
-        untils = [head.reservation.until for head in self._heads.values() if head.reservation is not None]
+        untils = [head.reservation.until for head in heads if head.reservation is not None]
         return bool(untils) and max(untils) != NEVER and self._pool.now + request.runs_for <= min(untils)

@@ -8,6 +8,7 @@ once, and the places are its own from then on (preemption.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
 from services.scheduler.plan.limits.limits import Limits
 from services.scheduler.plan.missing import Missing
+from services.scheduler.plan.nodes.eligible import Names
 from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTree, owner_of
 from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
@@ -59,8 +61,8 @@ class QueuePass:
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
-        self._alone = 0
-        """Requests of the present level without room whose classes went on."""
+        self._alone: Counter[Names | None] = Counter()
+        """Requests of the present level without room whose classes went on, by the nodes that they may use."""
         self._decisions: dict[str, Decision] = {}
         self._preempted: list[Preempt] = []
         self._nominated: list[Nominate] = []
@@ -190,7 +192,7 @@ class QueuePass:
         self._decisions[request.allocation] = Wait(request.allocation, self._no_room)
         if not self._blocked.block(request, level):
             self._occupancy.promise(request)
-        self._alone += 1
+        self._alone[self._occupancy.demands.of(request).nodes] += 1
         return True
 
     def _make_room(self, queue: QueueClass) -> bool:
@@ -214,7 +216,7 @@ class QueuePass:
         occupancy = self._occupancy
         if not occupancy.has_room_when_empty(request):
             return self._why_never(request)
-        if self._blocked.is_behind_others():
+        if self._blocked.is_behind_others(request):
             return WaitReason.BEHIND_PRIORITY, ""
         if occupancy.has_free_room(request):
             return WaitReason.BEHIND_RESERVATION, ""
@@ -251,11 +253,11 @@ class QueuePass:
 
     def _leave_level(self) -> None:
         """Those that waited for room wait for a limit instead that requests of their own level have used up since."""
-        counted, self._alone = self._alone, 0
+        counted, self._alone = self._alone, Counter()
         for queue in self._blocked_here:
             reached = self._limits.reached(queue.first, queue.rank[0])
             if reached is None:
-                counted += len(queue)
+                counted[self._occupancy.demands.of(queue.first).nodes] += len(queue)
                 continue
             for request in queue.rest():
                 self._decisions[request.allocation] = Wait(request.allocation, reached.reason, reached.detail)

@@ -155,6 +155,22 @@ CASES = [
         reserved={"x": "a"},
     ),
     Case(
+        "who waits for other nodes is in nobody's way",
+        MIXED,
+        "h 8@a; i 8@b; x 8[10] on gpu=a100; y 8[10] on gpu=a100; z 8[10] on gpu=a100; v 4[50] on gpu=v100; w 8[50]",
+        "v",
+        kinds=GPUS,
+        waits={"w": W.BEHIND_PRIORITY},
+    ),
+    Case(
+        "each kind of nodes has its own reservation",
+        MIXED,
+        "h 4@a; i 4@b; j 4@v; x 2x8 on gpu=a100; y 8 on gpu=v100; z 4 on gpu=v100",
+        kinds=GPUS,
+        waits={"z": W.BEHIND_RESERVATION},
+        reserved={"x": "a b", "y": "v"},
+    ),
+    Case(
         "nobody leaves a node that it may not use",
         MIXED,
         "h 8@v; i 8@a; j 8@b; x 8[10] on gpu=a100",
