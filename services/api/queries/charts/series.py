@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
 
@@ -51,17 +52,15 @@ async def compare_trials(
     compared = []
     for trial in found:
         # Of each trial anew: many that are compared at once would keep a connection and a snapshot for long.
-        async with db.read() as connection:
-            driver = await driver_connection(connection)
-            read = await read_trial_series(
-                driver,
-                trial.id,
-                series,
-                limit=limit,
-                conditions=conditions,
-                with_levels=levels.get(trial.id, ()),
-                maker=maker,
-            )
+        read = await read_trial_series(
+            lambda: driver_of(db),
+            trial.id,
+            series,
+            limit=limit,
+            conditions=conditions,
+            with_levels=levels.get(trial.id, ()),
+            maker=maker,
+        )
         metrics = [
             DownsampledMetrics(data=points, type=_TYPES.get(group, MetricType.UNSPECIFIED), group=group)
             for group, points in read
@@ -69,6 +68,13 @@ async def compare_trials(
         ]
         compared.append(ComparableTrial(trial=trial, metrics=metrics))
     return compared
+
+
+@asynccontextmanager
+async def driver_of(db: Database) -> AsyncIterator[Any]:
+    """A connection of the driver, outside of a transaction."""
+    async with db.read() as connection:
+        yield await driver_connection(connection)
 
 
 def wanted_series(query: CompareTrialsQuery) -> list[WantedSeries]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy import select
 
-from libs.db.engine import Database, driver_connection
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database, driver_connection
 from services.api.queries.charts.levels import making
 from services.api.queries.charts.levels.making import PAUSE_FACTOR, LevelMaker
 from services.api.queries.charts.points import WantedSeries
+from services.api.queries.charts.series import driver_of
 from services.api.queries.charts.time_series.chosen_points import MANY_REPORTS
 from services.api.queries.charts.time_series.trial_series import read_trial_series
 from tests.harness.waiting import eventually
@@ -38,6 +43,11 @@ async def make(db: Database, maker: LevelMaker, trial: int) -> None:
         assert await maker.make(await driver_connection(connection), (trial, "training", "loss"), shape=SMALL)
 
 
+async def read_custom(connect: Callable[[], Any], maker: LevelMaker, trial: int) -> Any:
+    wanted = [WantedSeries(group="custom", names=["loss"])]
+    return await read_trial_series(connect, trial, wanted, limit=100, conditions=(), with_levels=(), maker=maker)
+
+
 async def test_requests_at_once_have_levels_made_by_one_of_them(db: Database, database_url: str, run: Run) -> None:
     await insert(db, run.trial, 1, MANY_REPORTS)
     maker = LevelMaker()
@@ -49,13 +59,37 @@ async def test_requests_at_once_have_levels_made_by_one_of_them(db: Database, da
 
     async def read(driver: Any) -> Any:
         driver.add_query_logger(note)
-        wanted = [WantedSeries(group="custom", names=["loss"])]
-        return await read_trial_series(driver, run.trial, wanted, limit=100, conditions=(), with_levels=(), maker=maker)
+        return await read_custom(lambda: nullcontext(driver), maker, run.trial)
 
     async with session(database_url) as one, session(database_url) as other, session(database_url) as third:
         first, *others = await asyncio.gather(*(read(driver) for driver in (one, other, third)))
     assert others == [first, first]
     assert len(stored) == 1
+
+
+async def test_who_waits_for_levels_keeps_no_connection_from_others(db: Database, database_url: str, run: Run) -> None:
+    await insert(db, run.trial, 1, MANY_REPORTS)
+    maker = LevelMaker()
+    async with (
+        connect_database(DatabaseSettings(url=database_url, pool_size=2)) as small,
+        session(database_url) as holder,
+    ):
+
+        def read() -> asyncio.Task[Any]:
+            return asyncio.create_task(read_custom(lambda: driver_of(small), maker, run.trial))
+
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE metric_chunks IN ROW EXCLUSIVE MODE")
+            await holder.execute("LOCK TABLE metric_levels IN EXCLUSIVE MODE")
+            reading = [read()]
+            await eventually(lambda: maker.under_way((run.trial, "custom", "loss")) is not None)
+            reading.append(read())
+            await asyncio.sleep(0)  # it has asked for the last connection before
+            async with small.read() as connection:
+                assert await connection.scalar(select(1)) == 1
+            assert not any(task.done() for task in reading)
+        first, other = await asyncio.gather(*reading)
+    assert other == first
 
 
 async def test_somebody_else_makes_levels_when_a_request_is_cut_off(db: Database, database_url: str) -> None:

@@ -43,6 +43,11 @@ class LevelMaker:
         self._under_way: dict[Series, asyncio.Future[bool]] = {}
         self._made: dict[Series, _Made] = {}
 
+    def under_way(self, series: Series) -> asyncio.Future[bool] | None:
+        """What somebody who is making levels of a series will return to those who wait, who need no connection for it;
+        None if nobody is. To be shielded."""
+        return self._under_way.get(series)
+
     async def make(self, driver: Any, series: Series, *, shape: Shape = STORED) -> bool:
         """Make the chunks that a series lacks, unless it is too early for that; wait for whoever is making them.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import structlog
 
 from libs.db.failures import DRIVER_ERRORS
 from services.api.queries.charts.levels import statements as sql
-from services.api.queries.charts.levels.making import LevelMaker
+from services.api.queries.charts.levels.making import LevelMaker, Series
 from services.api.queries.charts.levels.packing import STORED
 from services.api.queries.charts.points import WantedSeries
 from services.api.queries.charts.time_series.chosen_points import (
@@ -33,7 +35,7 @@ async def groups_with_levels(driver: Any, trial_ids: Sequence[int]) -> dict[int,
 
 
 async def read_trial_series(
-    driver: Any,
+    connect: Callable[[], AbstractAsyncContextManager[Any]],
     trial_id: int,
     series: Sequence[WantedSeries],
     *,
@@ -44,7 +46,7 @@ async def read_trial_series(
 ) -> list[tuple[str, list[DataPoint]]]:
     """Group and points of each series, all from one snapshot.
 
-    driver       an asyncpg connection outside of a transaction
+    connect      an asyncpg connection outside of a transaction, until the end of a block
     series       each of another group
     with_levels  groups of which some series may have levels
     maker        makes those that are missing
@@ -53,28 +55,42 @@ async def read_trial_series(
         wanted.group: LevelUse(exist=wanted.group in with_levels, most=MANY_REPORTS, behind=STORED.chunk)
         for wanted in series
     }
+
+    async def read(driver: Any) -> list[tuple[str, list[DataPoint]]]:
+        # Points are chosen by one statement and read by another: both have to see the same reports.
+        async with driver.transaction(isolation="repeatable_read", readonly=True):
+            return [
+                (
+                    wanted.group,
+                    await read_chosen_points(
+                        driver, trial_id, wanted, limit=limit, conditions=conditions, levels=uses[wanted.group]
+                    ),
+                )
+                for wanted in series
+            ]
+
     while True:
-        try:
-            # Points are chosen by one statement and read by another: both have to see the same reports.
-            async with driver.transaction(isolation="repeatable_read", readonly=True):
-                return [
-                    (
-                        wanted.group,
-                        await read_chosen_points(
-                            driver, trial_id, wanted, limit=limit, conditions=conditions, levels=uses[wanted.group]
-                        ),
-                    )
-                    for wanted in series
-                ]
-        except LevelsMissing as missing:
-            group = missing.wanted.group
+        async with connect() as driver:
             try:
-                if not await maker.make(driver, (trial_id, group, missing.wanted.names[0])):
-                    continue
-            except (OSError, *DRIVER_ERRORS) as error:
-                if driver.is_closed():
-                    raise
-                # A full disk, or a server that takes no writes: what is read needs none.
-                log.warning("charts.levels_not_made", trial_id=trial_id, group=group, error=str(error))
+                return await read(driver)
+            except LevelsMissing as missing:
+                group = missing.wanted.group
+                key = trial_id, group, missing.wanted.names[0]
+                under_way = maker.under_way(key)
+                if under_way is None:
+                    await _make(maker, driver, key)
+        # There may be more who wait than connections, and others need these.
+        if under_way is None or await asyncio.shield(under_way):
             # Whatever came of it: what is in no level is read, so nobody waits for those who write reports.
             uses[group] = LevelUse(exist=True)
+
+
+async def _make(maker: LevelMaker, driver: Any, series: Series) -> None:
+    try:
+        await maker.make(driver, series)
+    except (OSError, *DRIVER_ERRORS) as error:
+        if driver.is_closed():
+            raise
+        # A full disk, or a server that takes no writes: what is read needs none.
+        trial_id, group, _ = series
+        log.warning("charts.levels_not_made", trial_id=trial_id, group=group, error=str(error))
