@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -20,6 +21,8 @@ class VirtualQueue:
         self.now = NOW
         self.pending: list[PendingAllocation] = []
         self.held: dict[str, HeldAllocation] = {}
+        self.preempted: Counter[str] = Counter()
+        """How often the task of an allocation had to leave before."""
         self._policy = policy
         self._nodes = tuple(NodeSlots(name=name, slots=slots, max_aux=0) for name, slots in nodes.items())
         self._takes = timedelta(minutes=task_minutes)
@@ -30,37 +33,56 @@ class VirtualQueue:
         """Since the beginning."""
         return (self.now - NOW) / timedelta(hours=1)
 
-    def submit(self, job: str, pods: tuple[int, ...]) -> None:
+    @property
+    def snapshot(self) -> PoolSnapshot:
+        held, pending = tuple(self.held.values()), tuple(self.pending)
+        return PoolSnapshot(nodes=self._nodes, held=held, pending=pending, policy=self._policy, now=self.now)
+
+    def submit(self, job: str, pods: tuple[int, ...], *, priority: int = 42, preemptible: bool = True) -> None:
         self._count += 1
-        self.pending.append(
-            PendingAllocation(
-                allocation=f"{job}.{self._count}",
-                job=job,
-                pods=pods,
-                priority=42,
-                submitted_at=NOW + timedelta(seconds=self._count),
-                requested_at=self.now,
-                preemptible=True,
-            )
-        )
+        submitted_at = NOW + timedelta(seconds=self._count)
+        self._request(job, pods, priority=priority, preemptible=preemptible, submitted_at=submitted_at)
 
     def step(self) -> Plan:
+        """A minute later: those who were asked have left, who is done has ended, and a plan is carried out."""
         self.now += timedelta(minutes=1)
         for one in [one for one in self.held.values() if one.leaving]:
             del self.held[one.allocation]
-            self.submit(one.job, tuple(slots for _, slots in one.pods))
+            self._come_back(one)
         self.held = {name: one for name, one in self.held.items() if one.started_at > self.now - self._takes}
-        made = plan(
-            PoolSnapshot(
-                nodes=self._nodes,
-                held=tuple(self.held.values()),
-                pending=tuple(self.pending),
-                policy=self._policy,
-                now=self.now,
-            )
-        )
+        return self.plan_again()
+
+    def plan_again(self) -> Plan:
+        """Carry out another plan at the same moment, when nobody has left yet."""
+        made = plan(self.snapshot)
         self._carry_out(made)
         return made
+
+    def _come_back(self, one: HeldAllocation) -> None:
+        self._count += 1
+        pods = tuple(slots for _, slots in one.pods)
+        name = self._request(
+            one.job, pods, priority=one.priority, preemptible=one.preemptible, submitted_at=one.submitted_at
+        )
+        self.preempted[name] = self.preempted[one.allocation] + 1
+        self.pending[-1] = msgspec.structs.replace(self.pending[-1], preempted=self.preempted[name])
+
+    def _request(
+        self, job: str, pods: tuple[int, ...], *, priority: int, preemptible: bool, submitted_at: datetime
+    ) -> str:
+        name = f"{job}.{self._count}"
+        self.pending.append(
+            PendingAllocation(
+                allocation=name,
+                job=job,
+                pods=pods,
+                priority=priority,
+                submitted_at=submitted_at,
+                requested_at=self.now,
+                preemptible=preemptible,
+            )
+        )
+        return name
 
     def _carry_out(self, made: Plan) -> None:
         for gone in made.preempted:
@@ -79,7 +101,7 @@ class VirtualQueue:
                     priority=request.priority,
                     submitted_at=request.submitted_at,
                     requested_at=request.requested_at,
-                    preemptible=True,
+                    preemptible=request.preemptible,
                     started_at=self.now,
                 )
                 continue
