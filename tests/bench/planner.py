@@ -1,5 +1,6 @@
 """Milliseconds of a plan of 10,000 requests on 1,000 nodes with 8 slots, where 2,000 allocations run, for each policy,
-beside a bare pass over the same structs; and how a plan grows from 1,000 to 100,000 requests.
+beside a bare pass over the same structs; the same where more than slots is known of nodes and pods, beside slots alone;
+and how a plan grows from 1,000 to 100,000 requests.
 
 The growth is printed as that to the power of which it grows: 1 is linear. docs/architecture.md 8 asks for less than a
 second for 100,000 requests.
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
+from tests.bench.required_nodes import with_requirements
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 
@@ -45,6 +48,11 @@ async def measure(_: BenchSystem) -> list[Result]:
         pool = snapshot(NODES, REQUESTS, policy)
         bare, took = _alternately(lambda: _bare_pass(pool), lambda: plan(pool))  # noqa: B023
         results.append(_result(f"plan of 10k requests, {name}", took, bare, goal=20))
+    for name, policy in POLICIES.items():
+        slots_alone = snapshot(NODES, REQUESTS, policy)
+        pool, memo = with_requirements(slots_alone), EligibilityMemo()
+        without, took = _alternately(lambda: plan(slots_alone), lambda: plan(pool, memo))  # noqa: B023
+        results.append(_result(f"with what pods require of nodes, {name}", took, without, goal=3))
     for name, policy in POLICIES.items():
         pools = [snapshot(NODES, count, policy) for count in (FEW, MANY)]
         few, many = _alternately(*(lambda pool=pool: plan(pool) for pool in pools))
