@@ -67,7 +67,7 @@ def classify(
             one.needs,
             one.closed_nodes,
             one.runs_for,
-            rests(one),
+            one.preempted > 0 and rests(one),
             magnitude(one),
             one.job if one.job in limited_jobs else "",
         )
