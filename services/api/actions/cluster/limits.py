@@ -30,7 +30,7 @@ async def set_limit(
     db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, now: datetime
 ) -> Limit:
     """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound."""
-    amount = _amount(request)
+    scope, amount = _scope(request), _amount(request)
     if request.resource_pool and cluster.pool(request.resource_pool) is None:
         raise NotFound("resource pool", request.resource_pool)
     async with db.transaction() as connection:
@@ -41,8 +41,8 @@ async def set_limit(
             "set_at": now,
         }
         key = {
-            "scope": request.scope.value,
-            "subject_id": await _subject(connection, request),
+            "scope": scope.value,
+            "subject_id": await _subject(connection, scope, request.name),
             "pool": request.resource_pool,
             "period": request.period.value if request.period else "",
         }
@@ -51,7 +51,7 @@ async def set_limit(
         ident: int = (await connection.execute(made)).scalar_one()
         limit = await find_limit(connection, ident, now=now)
     if limit is None:  # whom it is for has been deleted meanwhile
-        raise NotFound(request.scope.value, request.name)
+        raise NotFound(scope.value, request.name)
     return limit
 
 
@@ -61,6 +61,13 @@ async def remove_limit(db: Database, ident: int) -> None:
         gone = delete(resource_limits).where(resource_limits.c.id == ident).returning(resource_limits.c.id)
         if (await connection.execute(gone)).scalar_one_or_none() is None:
             raise NotFound("limit", ident)
+
+
+def _scope(request: SetLimitRequest) -> LimitScope:
+    """Raises InvalidRequest."""
+    if request.scope is None:
+        raise InvalidRequest(f"scope: one of {', '.join(LimitScope)}")
+    return request.scope
 
 
 def _amount(request: SetLimitRequest) -> float:
@@ -75,15 +82,15 @@ def _amount(request: SetLimitRequest) -> float:
     return amount
 
 
-async def _subject(connection: AsyncConnection, request: SetLimitRequest) -> int:
+async def _subject(connection: AsyncConnection, scope: LimitScope, name: str) -> int:
     """Id of whom it is for; 0 for everybody."""
-    if not request.name:
-        if request.scope is LimitScope.GROUP:
+    if not name:
+        if scope is LimitScope.GROUP:
             raise InvalidRequest("name: a limit of a group needs the name of the group")
         return 0
-    ident, name = _NAMES[request.scope]
-    found = await connection.scalar(select(ident).where(name == request.name.lower()))
+    column, known_as = _NAMES[scope]
+    found = await connection.scalar(select(column).where(known_as == name.lower()))
     if found is None:
-        raise NotFound(request.scope.value, request.name)
+        raise NotFound(scope.value, name)
     subject: int = found
     return subject

@@ -30,7 +30,8 @@ class LimitEnforcement(StrEnum):
 
 
 class SetLimitRequest(Message, kw_only=True):
-    scope: LimitScope
+    scope: LimitScope | None = None
+    """Required."""
     name: str = ""
     """Of the user, group or workspace; empty is each user, or each workspace, that has no such limit of its own."""
     resource_pool: str = ""
