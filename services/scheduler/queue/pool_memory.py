@@ -13,8 +13,8 @@ from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
 from services.scheduler.queue.pod_needs import PodNeeds
+from services.scheduler.queue.restricting.shared_limits import PeriodUse
 from services.scheduler.queue.shaped_nodes import shaped_nodes
-from services.scheduler.queue.shared_limits import PeriodUse
 
 _SHAPES_KEPT: Final = 10_000
 

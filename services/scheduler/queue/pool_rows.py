@@ -15,7 +15,6 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from libs.maintenance.rows import windows_ahead
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
-from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode
@@ -29,10 +28,11 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
-from services.scheduler.queue.maintenance_rows import maintenance_of
 from services.scheduler.queue.pool_memory import PoolMemory
+from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
+from services.scheduler.queue.restricting.restrictions import restrictions_of
+from services.scheduler.queue.restricting.shared_limits import SharedLimits, load_shared_limits
 from services.scheduler.queue.returned import times_preempted
-from services.scheduler.queue.shared_limits import load_shared_limits
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
@@ -134,19 +134,22 @@ async def load_pool(
     quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
     limits = {"limited": list(quotas), "reported": list(reported)}
     elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
-    excluded = await disabled_nodes(connection)
+    restrictions = await restrictions_of(connection, pool.pool_name, now)
+    excluded = restrictions.disabled_nodes
     default = cluster.default_priority(pool.pool_name)
     memory = PoolMemory(cluster=cluster, pool=pool) if memory is None else memory
-    shared = await load_shared_limits(
-        connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
-    )
+    shared = SharedLimits()
+    if restrictions.has_limits:
+        shared = await load_shared_limits(
+            connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
+        )
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))
         for row in held
     ]
     nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity))
-    windows = await windows_ahead(connection, now)
+    windows = await windows_ahead(connection, now) if restrictions.has_maintenance else []
     snapshot = PoolSnapshot(
         nodes=nodes,
         maintenance=maintenance_of(windows, pool.pool_name, nodes or ()) if windows else (),

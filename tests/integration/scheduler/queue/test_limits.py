@@ -16,7 +16,7 @@ from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import HourLimit
 from services.scheduler.queue.pool_queue import PoolQueue
-from services.scheduler.queue.shared_limits import LOCK, PeriodUse, load_shared_limits
+from services.scheduler.queue.restricting.shared_limits import LOCK, PeriodUse, load_shared_limits
 from services.scheduler.settings import QueueSettings
 from tests.harness import eventually
 from tests.integration.scheduler.api import OWNER

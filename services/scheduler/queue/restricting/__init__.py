@@ -1,0 +1,1 @@
+"""What restricts a plan beside capacity: limits, maintenance, nodes that are disabled."""
