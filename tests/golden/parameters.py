@@ -63,6 +63,7 @@ IN_QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("1", "99"),
     "ids": ("1", "3"),
     "incl": ("1", "5"),
+    "experimentId": ("1",),
     "jobId": ("none",),
     "labels": ("both", "kept", "l"),
     "limit": ("1", "2", "7", "-1", "-2", "1000", "-3"),
