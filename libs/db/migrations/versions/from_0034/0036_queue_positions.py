@@ -7,9 +7,12 @@ that the release before knows.
 import sqlalchemy as sa
 from alembic import op
 
+from libs.db.migrations.table_locks import lock_table
+
 revision = "0036"
 down_revision = "0035"
 
 
 def upgrade() -> None:
+    lock_table("jobs", "ACCESS EXCLUSIVE")
     op.add_column("jobs", sa.Column("queue_position", sa.Numeric(), nullable=True))
