@@ -192,7 +192,11 @@ class Reports:
         return await self._look_at_capacity()
 
     def _repeat(self, said: AllocationObserved) -> None:
-        self._said[said.allocation] = msgspec.structs.replace(said, revision=self._next_revision())
+        again = msgspec.structs.replace(said, revision=self._next_revision())
+        if said.allocation not in self._to_publish:
+            # Which nodes were closed was true of the moment; by now a capacity may have said that they are open again.
+            again = msgspec.structs.replace(again, closed_nodes=())
+        self._said[said.allocation] = again
         self._to_publish[said.allocation] = None
 
     async def _publish(self, observation: AllocationObserved) -> None:
