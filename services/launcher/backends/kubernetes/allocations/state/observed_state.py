@@ -12,6 +12,7 @@ from services.launcher.backends.kubernetes.allocations.state.pods import (
     DELETED,
     Cause,
     Trouble,
+    are_held_back,
     disruption_of,
     end_of,
     is_ended_by_deletion,
@@ -44,8 +45,8 @@ class ObservedState:
         self.job_vanished = False
         """It was there, and is not any more."""
         self.pods: dict[str, Pod] = {}
-        self.first_pod_seen: float | None = None
-        """When it was that the first of its pods was seen here (Unix time, seconds)."""
+        self.placed_since: float | None = None
+        """Since when its pods are being placed, as seen here (Unix time, seconds)."""
         self.ended: dict[str, ObservedPod] = {}
         """Pods that are gone."""
         self.known_causes: dict[str, Cause] = {}
@@ -92,7 +93,7 @@ class ObservedState:
     def forget_job(self, uid: str) -> None:
         """Begin anew, without the Job of this uid and its pods."""
         self.job = None
-        self.first_pod_seen = None
+        self.placed_since = None
         for name in [name for name, pod in self.pods.items() if pod.job_uid == uid]:
             del self.pods[name]
             self.troubles.pop(name, None)
@@ -101,8 +102,10 @@ class ObservedState:
         name = pod.metadata.name
         before = self.pods.get(name)
         self.pods[name] = pod
-        if self.first_pod_seen is None:
-            self.first_pod_seen = view.now
+        if are_held_back(self.pods.values()):
+            self.placed_since = None
+        elif self.placed_since is None:
+            self.placed_since = view.now
         self.ended.pop(name, None)  # a launcher before us wrote down why it ends; it is not gone yet
         self.create_failure = None
         self.quota_blocked = False

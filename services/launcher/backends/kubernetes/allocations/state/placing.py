@@ -1,19 +1,16 @@
 """Gangs that do not become whole: some of their pods find no node, and the others hold slots for nothing.
 
-The plan saw room for all of them, and then somebody else took it, or a node went. A scheduler in the cluster that holds
-back all pods of a gang until there is room for each may take as long as it likes.
+The plan saw room for all of them, and then somebody else took it, or a node went. A scheduler or a gate in the cluster
+that holds back all pods of a gang until there is room for each may take as long as it likes: the time begins when it
+lets the first of them go.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.state.pods import is_scheduled, waits_for
 from services.launcher.backends.kubernetes.allocations.state.view import View
-
-_KUBERNETES_OWN: Final = ("", "default-scheduler")
 
 
 def unplaced(observed: ObservedState, intent: Intent, view: View) -> str:
@@ -33,11 +30,8 @@ def unplaced(observed: ObservedState, intent: Intent, view: View) -> str:
 
 def placed_by(observed: ObservedState, intent: Intent, view: View) -> float | None:
     """When all pods of a gang should have a node (Unix time, seconds); None where that is not waited for."""
-    since = observed.first_pod_seen
+    since = observed.placed_since
     if observed.num_pods < 2 or since is None or observed.ended or intent.is_end_requested or observed.out_of_sight:
         return None
-    placed = [is_scheduled(pod) for pod in observed.pods.values()]
-    if sum(placed) >= observed.num_pods:
-        return None
-    is_held_back = any(pod.spec.scheduler_name not in _KUBERNETES_OWN for pod in observed.pods.values())
-    return None if is_held_back and not any(placed) else since + view.gang_grace_s
+    is_whole = sum(is_scheduled(pod) for pod in observed.pods.values()) >= observed.num_pods
+    return None if is_whole else since + view.gang_grace_s

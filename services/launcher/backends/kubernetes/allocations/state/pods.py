@@ -7,7 +7,7 @@ Source: docs/reference/kubernetes.md 10.2 and 10.4; https://kubernetes.io/docs/c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -24,6 +24,7 @@ DELETED: Final = "unable to get exit code or exit message from deleted pod"
 LOG_WAIT_S: Final = 30.0
 """As long as the capture wrapper waits where nothing else is said (``DET_LOG_WAIT_TIME``)."""
 
+_KUBERNETES_OWN: Final = ("", "default-scheduler")
 _KILLED: Final = 137
 _BY_SIGNAL: Final = (_KILLED, 143)
 _OOM: Final = "OOMKilled"
@@ -87,6 +88,18 @@ def phase_of(pod: Pod) -> PodState:
 def is_scheduled(pod: Pod) -> bool:
     return bool(pod.spec.node_name) or any(
         condition.type == "PodScheduled" and condition.status == "True" for condition in pod.status.conditions
+    )
+
+
+def are_held_back(pods: Collection[Pod]) -> bool:
+    """Whether somebody in the cluster keeps all pods of a gang from being placed, until there is room for each."""
+    return any(_may_be_held_back(pod) for pod in pods) and not any(is_scheduled(pod) for pod in pods)
+
+
+def _may_be_held_back(pod: Pod) -> bool:
+    return pod.spec.scheduler_name not in _KUBERNETES_OWN or any(
+        condition.type == "PodScheduled" and condition.reason == "SchedulingGated"
+        for condition in pod.status.conditions
     )
 
 

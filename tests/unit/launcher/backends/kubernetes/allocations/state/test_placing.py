@@ -16,6 +16,7 @@ NO_ROOM = {
     "reason": "Unschedulable",
     "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
 }
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
 
 
 def unbound(name: str, **fields: str) -> Pod:
@@ -38,6 +39,7 @@ CASES = [
     Case(name="a single pod waits as long as it likes", pods=(unbound("a"),), num_pods=1),
     Case(name="nothing was made yet", pods=()),
     Case(name="a scheduler of gangs holds it back", pods=(unbound("a", scheduler="coscheduler"), unbound("b"))),
+    Case(name="gates hold it back", pods=(pod("a", conditions=[GATED]), pod("b", conditions=[GATED]))),
     Case(
         name="another scheduler has placed half of it",
         pods=(running("a", scheduler="coscheduler"), unbound("b", scheduler="coscheduler")),
@@ -51,6 +53,17 @@ def test_what_is_said_when_its_time_is_over(case: Case) -> None:
     found = run(*case.pods, num_pods=case.num_pods)
     assert observation(found, view(T0 + 59)).unplaced == ""
     assert observation(found, view(T0 + 60)).unplaced == case.said
+
+
+@pytest.mark.parametrize(
+    "held", [unbound("b", scheduler="coscheduler"), pod("b", conditions=[GATED])], ids=["", "gate"]
+)
+def test_what_was_held_back_has_its_time_from_when_it_is_let_go(held: Pod) -> None:
+    found = run(unbound("a"), held, num_pods=2)
+    later = view(T0 + 1000)
+    found.observed.on_pod(running("a"), intent=found.intent, view=later)
+    assert observation(found, view(T0 + 1059)).unplaced == ""
+    assert observation(found, view(T0 + 1060)).unplaced.startswith("1 of 2 within 60 seconds")
 
 
 def test_it_is_looked_at_again_just_when_its_time_is_over() -> None:
