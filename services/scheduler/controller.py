@@ -155,6 +155,7 @@ class SchedulerController:
                 ended=self._allocation_ended,
                 settings=settings.queue,
                 past_runs=self._forecaster.past_runs,
+                capacities=self._capacity.all,
             )
             for pool in cluster.resource_pools
         }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import is_not
 from typing import Any, Final
 
 from libs.cluster.config import ClusterConfig, PoolConfig
@@ -14,6 +15,7 @@ from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
 from services.scheduler.queue.pod_needs import PodNeeds
 from services.scheduler.queue.restricting.shared_limits import PeriodUse
+from services.scheduler.queue.restricting.shared_nodes import SharedNodes, shared_nodes
 from services.scheduler.queue.shaped_nodes import shaped_nodes
 
 _SHAPES_KEPT: Final = 10_000
@@ -28,6 +30,18 @@ class PoolMemory:
         self._shapes = ShapeTable()
         self._capacity: PoolCapacity | None = None
         self._shaped: Mapping[str, ShapedNode] = {}
+        self._capacities: tuple[PoolCapacity, ...] = ()
+        self._shared: SharedNodes = {}
+
+    def shared_nodes(self, mine: PoolCapacity | None, capacities: Sequence[PoolCapacity]) -> SharedNodes:
+        """The nodes that other pools have, too. ``capacities`` are those of all pools."""
+        if mine is None:
+            return {}
+        known = (mine, *capacities)
+        if len(known) != len(self._capacities) or any(map(is_not, known, self._capacities)):
+            self._capacities = known
+            self._shared = shared_nodes(mine, capacities)
+        return self._shared
 
     def shaped(self, capacity: PoolCapacity) -> Mapping[str, ShapedNode]:
         """The nodes by name; none where the launcher reports slots alone, as those of processes do."""

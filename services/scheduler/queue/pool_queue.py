@@ -37,6 +37,7 @@ from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.queue.queue_states import states_after, write_states
+from services.scheduler.queue.restricting.shared_nodes import lock_shared_nodes
 from services.scheduler.queue.wait_notes import note_waits
 from services.scheduler.settings import QueueSettings
 from services.scheduler.transactions.allocation_messages import changed
@@ -105,6 +106,7 @@ class PoolQueue:
         ended: Callable[[AllocationRow], None],
         settings: QueueSettings,
         past_runs: Callable[[], PastRuns] = lambda: NOTHING_RAN,
+        capacities: Callable[[], Sequence[PoolCapacity]] = tuple,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -114,6 +116,7 @@ class PoolQueue:
         self._ended = ended
         self._settings = settings
         self._past_runs = past_runs
+        self._capacities = capacities
         self._notified = asyncio.Event()
         self._memory = PoolMemory(cluster=cluster, pool=pool)
         self._limits_looked_at = -math.inf
@@ -165,8 +168,11 @@ class PoolQueue:
 
     async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
-        await _LOCK_POOL.rows(connection, space=_POOL_LOCKS, pool=name)
         capacity = self._capacity(name)
+        shared = self._memory.shared_nodes(capacity, self._capacities())
+        if shared:
+            await lock_shared_nodes(connection)
+        await _LOCK_POOL.rows(connection, space=_POOL_LOCKS, pool=name)
         loaded = await load_pool(
             connection,
             self._pool,
@@ -176,6 +182,7 @@ class PoolQueue:
             limits_may_be_lowered=self._is_time_for_limits(),
             past=self._past_runs(),
             memory=self._memory,
+            shared_nodes=shared,
         )
         made = plan(loaded.snapshot, self._memory.eligibility)
         starts = list(made.starts)

@@ -32,6 +32,7 @@ from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
 from services.scheduler.queue.restricting.restrictions import restrictions_of
 from services.scheduler.queue.restricting.shared_limits import SharedLimits, load_shared_limits
+from services.scheduler.queue.restricting.shared_nodes import NOTHING_LENT, Lent, SharedNodes, load_lent
 from services.scheduler.queue.returned import times_preempted
 
 _PENDING: Final = PreparedStatement("""
@@ -110,6 +111,7 @@ async def load_pool(
     is_carried_out: bool = True,
     past: PastRuns = NOTHING_RAN,
     memory: PoolMemory | None = None,
+    shared_nodes: SharedNodes | None = None,
 ) -> LoadedPool:
     """Everything that is pending or held in the pool; empty of held ones when nothing is pending.
 
@@ -117,6 +119,7 @@ async def load_pool(
     past                   how long others ran
     is_carried_out         the plan of it gives slots in this transaction, so that limits of all pools have to be locked
     memory                 of plans before
+    shared_nodes           those that other pools have, too
     """
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
@@ -143,12 +146,13 @@ async def load_pool(
         shared = await load_shared_limits(
             connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
         )
+    lent = await load_lent(connection, shared_nodes or {})
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))
         for row in held
     ]
-    nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity))
+    nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity), lent)
     windows = await windows_ahead(connection, now) if restrictions.has_maintenance else []
     snapshot = PoolSnapshot(
         nodes=nodes,
@@ -198,10 +202,16 @@ async def _quotas(
 
 
 def nodes_of(
-    capacity: PoolCapacity, excluded: Iterable[str] = (), shaped: Mapping[str, ShapedNode] | None = None
+    capacity: PoolCapacity,
+    excluded: Iterable[str] = (),
+    shaped: Mapping[str, ShapedNode] | None = None,
+    lent: Lent = NOTHING_LENT,
 ) -> tuple[NodeSlots, ...]:
-    """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled, ``shaped`` is
-    what is known of nodes beside slots, by name.
+    """The nodes with what others leave of them.
+
+    excluded  those that an administrator has disabled
+    shaped    what is known of nodes beside slots, by name
+    lent      what tasks of other pools hold, as rows say it
 
     Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
     """
@@ -211,7 +221,7 @@ def nodes_of(
         NodeSlots(
             name=node.name,
             slots=node.slots - _held_by_strangers(node),
-            lent=_held_by_other_pools(node),
+            lent=lent.on(node),
             max_aux=capacity.max_aux_containers_per_node,
             available=node.enabled and not node.draining and node.name not in disabled,
             shaped=known.get(node.name),
@@ -222,10 +232,6 @@ def nodes_of(
 
 def _held_by_strangers(node: NodeCapacity) -> int:
     return sum(device.container is not None and device.allocation is None for device in node.devices)
-
-
-def _held_by_other_pools(node: NodeCapacity) -> int:
-    return sum(device.foreign and device.allocation is not None for device in node.devices)
 
 
 def held_of(
