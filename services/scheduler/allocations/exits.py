@@ -85,6 +85,9 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     codes = [pod.exit_code for pod in pods if pod.exit_code is not None]
     # Our own record of the kill says more than the launcher's: it knows what had failed before.
     killed = row.killed_while_running if row.killed_at is not None else seen.stopped
+    if failure is None and seen.gone and not seen.stopped and are_done(pods, row.num_pods):
+        # It had ended by itself before the kill reached its launcher, which nobody knew when it was decided.
+        killed = False
     if killed and was_taken_back(row):
         # Through no fault of its own, so that it comes back, with a pause, and loses no restart.
         return ExitRecord(reason=f"allocation aborted {after}: {row.kill_reason}", kind=ExitKind.TRANSIENT, killed=True)
@@ -130,6 +133,11 @@ def was_taken_back(row: AllocationRow) -> bool:
 def has_failed(pod: ObservedPod) -> bool:
     """True for a pod that ended otherwise than with exit code 0."""
     return failure_of(pod) is not None
+
+
+def are_done(pods: Sequence[ObservedPod], num_pods: int) -> bool:
+    """True when all of ``num_pods`` pods have ended with exit code 0."""
+    return len(pods) >= num_pods and all(pod.state == "TERMINATED" and pod.exit_code == 0 for pod in pods)
 
 
 def _failed(failure: Failure) -> ExitRecord:

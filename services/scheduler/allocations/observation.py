@@ -20,7 +20,7 @@ from libs.states.allocation import (
     least_progressed,
     most_progressed,
 )
-from services.scheduler.allocations.exits import exit_record, has_failed
+from services.scheduler.allocations.exits import are_done, exit_record, has_failed
 from services.scheduler.allocations.termination import finish, is_over, kill, terminate
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -39,6 +39,8 @@ def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out:
     if _have_started(row.pods_seen, row.num_pods) and not _were_started(before, row.num_pods):
         note(row, f"Resources for {row.name} have started", now=now, out=out)
     if ended(seen, row.num_pods):
+        if _is_undecided(row, seen):
+            return
         finish(row, exit_record(row, seen, now), now=now, out=out)
     elif seen.unplaced:
         kill(row, reason=f"{GANG_TAKEN_BACK}: {seen.unplaced}", now=now, out=out)
@@ -62,6 +64,13 @@ def ended(seen: AllocationObserved, num_pods: int) -> bool:
     if seen.gone or seen.stopped or seen.failure:
         return True
     return len(seen.pods) >= num_pods and all(pod.state == "TERMINATED" for pod in seen.pods)
+
+
+def _is_undecided(row: AllocationRow, seen: AllocationObserved) -> bool:
+    """Whether it was killed, and has ended with success, by itself or because SIGTERM came: it runs again if it was to
+    make room, so that it makes a difference. Launchers tell the two apart with ``gone``, at the latest."""
+    is_last = seen.gone or seen.stopped or seen.failure
+    return row.killed_at is not None and not is_last and are_done(seen.pods, row.num_pods)
 
 
 def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: OutboxBuffer) -> None:

@@ -38,6 +38,12 @@ KILLED = {"killed_at": NOW, "killed_while_running": True}
 CASES = [
     Case("killed by us, whatever it exits with", KILLED, {"pods": (pod(exit_code=137, failure="FAILED"),)},
          "allocation killed after 1m5s"),
+    Case("killed by us when it was done, which nobody had heard", KILLED, {"gone": True, "pods": (OK,)},
+         "allocation stopped early after 1m5s", stopped_early=True, status=0),
+    Case("killed by us when all but one of its pods were done", {**KILLED, "num_pods": 2},
+         {"gone": True, "pods": (OK,)}, "allocation killed after 1m5s"),
+    Case("exit 0 after SIGTERM", KILLED, {"gone": True, "stopped": True, "pods": (OK,)},
+         "allocation killed after 1m5s"),
     Case("stopped by an order", {}, {"stopped": True, "gone": True}, "allocation killed after 1m5s"),
     Case("acknowledged preemption, whatever it exits with", {"preempt_acked": True},
          {"pods": (pod(exit_code=1, failure="FAILED"),)}, "allocation preempted after 1m5s", status=1),

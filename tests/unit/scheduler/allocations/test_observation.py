@@ -269,6 +269,17 @@ def test_terminate_asks_what_can_be_asked_and_kills_what_cannot() -> None:
     assert out.orders == ["stop", "stop"]
 
 
+def test_whether_a_kill_has_ended_what_exits_with_0_is_known_when_it_is_gone() -> None:
+    """With Kubernetes pods show their exit codes before the launcher says whether they had ended by themselves."""
+    for stopped, reason in ((True, "allocation killed"), (False, "allocation stopped early")):
+        row = allocation()
+        kill(row, reason="user requested kill", now=NOW, out=Recorded())
+        watch(row, seen("TERMINATED:0", revision=1))
+        assert (row.state, row.released_at) == ("TERMINATING", None)
+        watch(row, seen("TERMINATED:0", revision=2, gone=True, stopped=stopped))
+        assert row.exit_reason == f"{reason} after 0s"
+
+
 def test_kill_of_what_waits_for_slots_needs_no_launcher() -> None:
     out = Recorded()
     row = allocation(state="PENDING", assigned_at=None)
