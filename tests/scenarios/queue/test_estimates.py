@@ -33,6 +33,7 @@ class Row(NamedTuple):
     """Of what is held: minutes from now, an hour if it is not named."""
     policy: PoolPolicy = PoolPolicy()
     basis: Mapping[str, str] = {}
+    maintenance: str = ""
 
 
 ROWS = [
@@ -71,6 +72,23 @@ ROWS = [
         policy=SHARES,
     ),
     Row("pods without slots have their own room", {"n": 8}, "r 8@n; a 0; b 8", "a=0 b=60"),
+    Row(
+        "the end of maintenance makes room, though nothing is held",
+        {"n": 4},
+        "a 4 for 900",
+        "a=10",
+        maintenance="n 0 600",
+        basis={"a": "there is room for it then"},
+    ),
+    Row("and before what is held ends", {"n": 4}, "r 1@n; a 2 for 900", "a=10", maintenance="n 300 600"),
+    Row(
+        "what more than one window is in the way of waits for the last",
+        {"n": 4},
+        "a 4 for 900",
+        "a=30",
+        maintenance="n 0 600; n 1200 1800",
+    ),
+    Row("an end that nobody lives to see is none", {"n": 4}, "a 4 for 900", "a=-", maintenance="n 0 251000000000"),
 ]
 
 
@@ -97,7 +115,7 @@ def estimate(pool: PoolSnapshot, ends: Mapping[str, float]) -> tuple[StartEstima
 
 
 def _snapshot(row: Row) -> PoolSnapshot:
-    return snapshot(Case(row.name, row.cluster, row.requests, policy=row.policy))
+    return snapshot(Case(row.name, row.cluster, row.requests, policy=row.policy, maintenance=row.maintenance))
 
 
 def _minutes(ends: str) -> dict[str, float]:

@@ -23,6 +23,8 @@ from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, 
 
 LEAVES_WITHIN: Final = timedelta(minutes=1)
 """Expected of allocations that are asked to leave."""
+_HORIZON: Final = timedelta(days=3660)
+"""Maintenance that ends later is not waited for: whoever has announced it does not know when it ends."""
 _GRAIN: Final = timedelta(seconds=15)
 _GRAIN_PER_DISTANCE: Final = 0.05
 _COMMON: Final = sorted(
@@ -156,24 +158,22 @@ class Replay:
             if (request := self._pending.get(one.allocation)) is not None:
                 self._pending[one.allocation] = msgspec.structs.replace(request, nominated=one.placements)
         policy = self._snapshot.policy
-        turns = (
-            head.since + after
-            for head in made.blocked
-            for after in (policy.hold_limit, policy.max_overtaken_for)
-            if head.since + after > self.now
-        )
-        self._wake_at = min(turns, default=None)
+        turns = [
+            *(head.since + after for head in made.blocked for after in (policy.hold_limit, policy.max_overtaken_for)),
+            *(one.ends_at for one in self._snapshot.maintenance if one.ends_at - self._began_at <= _HORIZON),
+        ]
+        self._wake_at = min((turn for turn in turns if turn > self.now), default=None)
 
     def _go_on(self) -> bool:
         """To the next instant at which a plan may differ; False when there is none."""
         while self._ends and self._is_stale(*self._ends[0]):
             heappop(self._ends)
-        if not self._ends:
-            return False
-        first = self._ends[0][0]
-        if self._wake_at is not None and self._wake_at < first:
+        first = self._ends[0][0] if self._ends else None
+        if self._wake_at is not None and (first is None or self._wake_at < first):
             self.now = self._wake_at
             return True
+        if first is None:
+            return False
         until = first + max(_GRAIN, (first - self._began_at) * _GRAIN_PER_DISTANCE)
         while self._ends and self._ends[0][0] <= until:
             at, allocation = heappop(self._ends)
