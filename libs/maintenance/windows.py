@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +13,10 @@ from libs.errors import InvalidRequest
 LONGEST_MESSAGE: Final = 250
 """Characters: it is in the reason of everything that waits for the end of the window."""
 MOST_NODES: Final = 1000
+_EARLIEST: Final = timedelta(days=366)
+"""Before now: what has begun earlier is a mistake in the year."""
+_LATEST: Final = timedelta(days=36600)
+"""After now."""
 UNDER_MAINTENANCE: Final = "under maintenance from"
 """In every reason that a window gives, and in no other one."""
 _NAMED: Final = 3
@@ -56,6 +60,10 @@ def check_window(window: MaintenanceWindow, *, pools: Collection[str] | None, no
         raise InvalidRequest("endTime: must be after startTime")
     if window.ends_at <= now:
         raise InvalidRequest("endTime: must be in the future")
+    if window.starts_at < now - _EARLIEST:
+        raise InvalidRequest("startTime: must not be more than a year ago")
+    if window.ends_at > now + _LATEST:
+        raise InvalidRequest("endTime: must not be more than a hundred years ahead")
     if len(window.message) > LONGEST_MESSAGE or not window.message.isprintable():
         raise InvalidRequest(f"message: must be one line of {LONGEST_MESSAGE} characters at most")
 

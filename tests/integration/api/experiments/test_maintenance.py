@@ -56,6 +56,8 @@ async def test_others_may_only_look(api: Api) -> None:
             {"nodes": ["a"], "startTime": "2001-01-01T00:00:00Z", "endTime": "2002-01-01T00:00:00Z"},
             "endTime: must be in the future",
         ),
+        ({"nodes": ["a"], "startTime": "0001-01-01T00:00:00Z"}, "startTime: must not be more than a year ago"),
+        ({"nodes": ["a"], "endTime": "9999-12-31T23:59:59Z"}, "endTime: must not be more than a hundred years ahead"),
         ({"nodes": ["a"], "message": "x" * 251}, "message: must be one line of 250 characters at most"),
         ({"nodes": ["a"], "message": "one\ntwo"}, "message: must be one line of 250 characters at most"),
     ],
