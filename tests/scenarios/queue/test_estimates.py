@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from services.scheduler.plan.forecast.estimates import ExpectedEnd, StartEstimate, estimates_of, shortened
 from services.scheduler.plan.forecast.replay import Replay
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import PoolPolicy, PoolSnapshot
+from services.scheduler.plan.snapshot import HourLimit, PoolPolicy, PoolSnapshot
 from tests.scenarios.queue.notation import NOW, Case, snapshot
 
 HOUR = timedelta(hours=1)
@@ -34,6 +34,13 @@ class Row(NamedTuple):
     policy: PoolPolicy = PoolPolicy()
     basis: Mapping[str, str] = {}
     maintenance: str = ""
+    limits: Mapping[str, HourLimit] = {}
+
+
+def hours(most: float, spent: float = 0, *, until: int = 360, period: str = "day") -> HourLimit:
+    """Slot-hours of a period whose end is ``until`` minutes from now."""
+    next_at = NOW + timedelta(minutes=until)
+    return HourLimit(holder="group lab", period=period, most_s=most * 3600, spent_s=spent * 3600, next_at=next_at)
 
 
 ROWS = [
@@ -89,6 +96,58 @@ ROWS = [
         maintenance="n 0 600; n 1200 1800",
     ),
     Row("an end that nobody lives to see is none", {"n": 4}, "a 4 for 900", "a=-", maintenance="n 0 251000000000"),
+    Row(
+        "a new period lets through what has used up the last one, though nothing is held",
+        {"n": 4},
+        "a 4 under lab for 900; b 4 under lab",
+        "a=360 b=1440",
+        limits={"lab": hours(4, 4)},
+        basis={"a": "there is room for it then"},
+    ),
+    Row(
+        "what may use more than a whole period has never",
+        {"n": 4},
+        "a 4 under lab for 7200",
+        "a=-",
+        limits={"lab": hours(7)},
+    ),
+    Row("and so has what may use nothing", {"n": 4}, "a 4 under lab", "a=-", limits={"lab": hours(0)}),
+    Row(
+        "what starts uses up what is left, in each period",
+        {"n": 4},
+        "a 1 under lab for 7200; b 1 under lab for 7200; c 1 under lab for 7200; d 1",
+        "a=0 b=360 c=1440 d=0",
+        limits={"lab": hours(2)},
+    ),
+    Row(
+        "what ends before its time gives back what it was charged",
+        {"n": 4},
+        "a 1 under lab for 7200; b 1 under lab for 5400",
+        "a=0 b=60",
+        limits={"lab": hours(2.5)},
+    ),
+    Row(
+        "what runs without a time limit uses up what is left",
+        {"n": 4},
+        "r 1@n under lab; a 4 under lab",
+        "a=360",
+        limits={"lab": hours(1, 0.5)},
+    ),
+    Row(
+        "what runs into the next period counts there from its beginning",
+        {"n": 2},
+        "r 1@n under lab for 36000; a 1 under lab for 3600",
+        "a=1440",
+        ends="r=480",
+        limits={"lab": hours(2, 2)},
+    ),
+    Row(
+        "of two limits both have to let it through",
+        {"n": 4},
+        "a 1 under lab,ann for 900",
+        "a=2880",
+        limits={"lab": hours(4, 4), "ann": hours(9, 9, until=2880, period="week")},
+    ),
 ]
 
 
@@ -115,7 +174,9 @@ def estimate(pool: PoolSnapshot, ends: Mapping[str, float]) -> tuple[StartEstima
 
 
 def _snapshot(row: Row) -> PoolSnapshot:
-    return snapshot(Case(row.name, row.cluster, row.requests, policy=row.policy, maintenance=row.maintenance))
+    return snapshot(
+        Case(row.name, row.cluster, row.requests, policy=row.policy, maintenance=row.maintenance, limits=row.limits)
+    )
 
 
 def _minutes(ends: str) -> dict[str, float]:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.forecast.hour_use import HourUse
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
@@ -24,7 +25,7 @@ from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, 
 LEAVES_WITHIN: Final = timedelta(minutes=1)
 """Expected of allocations that are asked to leave."""
 _HORIZON: Final = timedelta(days=3660)
-"""Maintenance that ends later is not waited for: whoever has announced it does not know when it ends."""
+"""What is only possible later is not waited for: nobody knows what will be then."""
 _GRAIN: Final = timedelta(seconds=15)
 _GRAIN_PER_DISTANCE: Final = 0.05
 _COMMON: Final = sorted(
@@ -70,6 +71,7 @@ class Replay:
         self._end_at = {one.allocation: self._end_of(one, ends) for one in snapshot.held}
         self._ends = [(at, allocation) for allocation, at in self._end_at.items()]
         heapify(self._ends)
+        self._use = HourUse(snapshot.limits, snapshot.held, snapshot.now)
         self._left: dict[str, timedelta] = {}
         """Of those that were asked to leave in the replay: how long they run when they come back."""
         self._freed: dict[str, list[tuple[str, int]]] = {}
@@ -93,6 +95,7 @@ class Replay:
                 self._snapshot,
                 held=tuple(self._held.values()),
                 pending=tuple(self._pending.values()),
+                limits=self._use.limits(self._held.values(), self.now),
                 now=self.now,
             ),
             self._memo,
@@ -160,9 +163,11 @@ class Replay:
         policy = self._snapshot.policy
         turns = [
             *(head.since + after for head in made.blocked for after in (policy.hold_limit, policy.max_overtaken_for)),
-            *(one.ends_at for one in self._snapshot.maintenance if one.ends_at - self._began_at <= _HORIZON),
+            *(one.ends_at for one in self._snapshot.maintenance),
+            self._use.next_turn(self._pending.values(), self._held.values(), self.now) or self.now,
         ]
-        self._wake_at = min((turn for turn in turns if turn > self.now), default=None)
+        ahead = (turn for turn in turns if turn > self.now and turn - self._began_at <= _HORIZON)
+        self._wake_at = min(ahead, default=None)
 
     def _go_on(self) -> bool:
         """To the next instant at which a plan may differ; False when there is none."""
@@ -189,6 +194,7 @@ class Replay:
             return
         held = self._held.pop(allocation)
         self.now = max(self.now, at)
+        self._use.end(held, at)
         for node, slots in held.pods:
             self._freed.setdefault(node, []).append((allocation, slots or 1))
         if allocation in self._left:
