@@ -28,6 +28,7 @@ SLOT_TYPES: Final[dict[str, SlotType]] = {"cpu": "cpu", "cuda": "cuda", "gpu": "
 SLOT_RESOURCE: Final[Mapping[SlotType, str]] = {"cuda": "nvidia.com/gpu", "rocm": "amd.com/gpu", "cpu": "cpu"}
 """What a slot is on Kubernetes, in pools that name nothing else."""
 MAX_PORT: Final = 65535
+ShareKind = Literal["workspace", "group", "user"]
 
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,9 +44,9 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Whether a task goes to the fullest node that has room for it, or to the emptiest."""
     allow_heterogeneous_fits: bool = False
     """Whether a task of several nodes may have different numbers of slots on them; not applied."""
-    share_by: tuple[Literal["workspace", "user"], ...] = ()
-    """With ``fair_share``: who divides the pool before jobs do, the outermost first. Empty: jobs alone, by their
-    weights."""
+    share_by: tuple[ShareKind, ...] = ()
+    """With ``fair_share``: who divides the pool before jobs do, the outermost first. A user in several groups counts to
+    the first by name, one in none has a share beside the groups. Empty: jobs alone, by their weights."""
     min_runtime: Annotated[float, Meta(ge=0)] = 60
     """Seconds during which a task that has started is not preempted."""
     hold_limit: Annotated[float, Meta(ge=0)] = 600

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from services.scheduler.queue.restricting.restrictions import restrictions_of
 from services.scheduler.queue.restricting.shared_limits import SharedLimits, load_shared_limits
 from services.scheduler.queue.restricting.shared_nodes import NOTHING_LENT, Lent, SharedNodes, load_lent
 from services.scheduler.queue.returned import times_preempted
+from services.scheduler.queue.shares import load_shares
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
@@ -147,9 +148,10 @@ async def load_pool(
             connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
         )
     lent = await load_lent(connection, shared_nodes or {})
+    shares = await load_shares(connection, scheduler.share_by, (*pending, *held))
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
-        held_of(row, default, scheduler.share_by, shared.keys_of(row), needs=needs.get(row["allocation_id"]))
+        held_of(row, default, shares.path_of(row), shared.keys_of(row), needs=needs.get(row["allocation_id"]))
         for row in held
     ]
     nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity), lent)
@@ -162,7 +164,7 @@ async def load_pool(
             request_of(
                 row,
                 default,
-                scheduler.share_by,
+                shares.path_of(row),
                 shared.keys_of(row),
                 preempted=returned.get(row["allocation_id"], 0),
                 expected=expected_of(row, past),
@@ -174,7 +176,7 @@ async def load_pool(
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
         limits=shared.limits,
-        weights=weights_of((*pending, *held), scheduler.share_by) if scheduler.type == "fair_share" else {},
+        weights=shares.weights_of((*pending, *held)) if scheduler.type == "fair_share" else {},
         policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
         now=now,
     )
@@ -237,7 +239,7 @@ def _held_by_strangers(node: NodeCapacity) -> int:
 def held_of(
     row: Mapping[Any, Any],
     default_priority: int,
-    share_by: Sequence[str],
+    share: str,
     limits: tuple[str, ...] = (),
     *,
     needs: PodRequirements | None = None,
@@ -246,7 +248,7 @@ def held_of(
     return msgspec.structs.replace(
         held_elsewhere(row),
         limits=limits,
-        share=share_of(row, share_by),
+        share=share,
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
         requested_at=row["requested_at"],
@@ -281,7 +283,7 @@ def off_the_pool(held: HeldAllocation) -> HeldAllocation:
 def request_of(
     row: Mapping[Any, Any],
     default_priority: int,
-    share_by: Sequence[str],
+    share: str,
     limits: tuple[str, ...] = (),
     *,
     preempted: int = 0,
@@ -300,7 +302,7 @@ def request_of(
         needs=needs,
         namespace=row["namespace"],
         limits=limits,
-        share=share_of(row, share_by),
+        share=share,
         preemptible=row["preemptible"],
         runs_for=runs_for_of(row),
         expected=expected,
@@ -315,17 +317,6 @@ def request_of(
 def position_of(row: Mapping[Any, Any]) -> int | None:
     """Where the job of an allocation was moved to."""
     return None if row["queue_position"] is None else int(row["queue_position"])
-
-
-def share_of(row: Mapping[Any, Any], share_by: Sequence[str]) -> str:
-    """Path of the shares that an allocation counts to: those of ``share_by``, and within them that of its job."""
-    ids = {"workspace": row["workspace_id"], "user": row["owner_id"]}
-    return "/".join((*(f"{kind} {ids[kind]}" for kind in share_by), row["job_id"]))
-
-
-def weights_of(rows: Iterable[Mapping[Any, Any]], share_by: Sequence[str]) -> dict[str, float]:
-    """Weights of jobs; users and workspaces all weigh the same."""
-    return {share_of(row, share_by): row["weight"] for row in rows if row["weight"] is not None}
 
 
 def policy_of(scheduler: SchedulerConfig, *, larger_priority_first: bool) -> PoolPolicy:

@@ -1,0 +1,76 @@
+"""A pool that is divided among groups, and among users within them, as plans are told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig, ShareKind
+from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.queue.pool_rows import load_pool
+from tests.builders import insert_allocation, insert_job, insert_task
+from tests.integration.scheduler.world import World
+
+NODE = NodeCapacity(name="node0", devices=tuple(Device(id=f"{i:03}") for i in range(12)))
+CAPACITY = PoolCapacity(pool="default", backend="process", nodes=(NODE,))
+
+
+async def test_groups_divide_a_pool_and_their_users_what_a_group_has(world: World) -> None:
+    ann, bob, cid = [await _new_user(world, name) for name in ("ann", "bob", "cid")]
+    await _new_group(world, "lab", ann, bob)
+    await _wants(world, ann, bob, cid)
+    assert await _starts(world, "group", "user") == {ann: 3, bob: 3, cid: 6}
+    assert await _starts(world, "user") == {ann: 4, bob: 4, cid: 4}
+
+
+async def test_who_is_in_several_groups_counts_to_the_first_by_name(world: World) -> None:
+    ann, bob = [await _new_user(world, name) for name in ("ann", "bob")]
+    await _new_group(world, "team 10", ann)
+    team2 = await _new_group(world, "team 2", ann, bob)
+    await world.api.sql("INSERT INTO groups (name, user_id) VALUES ('a', :user) RETURNING id", user=ann)
+    await _wants(world, ann, bob)
+    snapshot = await _snapshot(world, "group")
+    assert {one.share.partition("/")[0] for one in snapshot.pending} == {f"group {team2}"}
+
+
+async def _new_user(world: World, name: str) -> int:
+    [ident] = await world.api.sql("INSERT INTO users (username) VALUES (:name) RETURNING id", name=name)
+    return int(ident)
+
+
+async def _new_group(world: World, name: str, *members: int) -> int:
+    [group] = await world.api.sql("INSERT INTO groups (name) VALUES (:name) RETURNING id", name=name)
+    for user in members:
+        await world.api.sql("INSERT INTO group_members VALUES (:group, :user) RETURNING 1", group=group, user=user)
+    return int(group)
+
+
+async def _wants(world: World, *users: int) -> None:
+    """Each has a job of twelve tasks."""
+    async with world.db.transaction() as connection:
+        for user in users:
+            job = await insert_job(connection, owner_id=user, workspace_id=1)
+            for _ in range(12):
+                task = await insert_task(connection, job_id=job, owner_id=user)
+                await insert_allocation(connection, task_id=task, job_id=job)
+
+
+async def _snapshot(world: World, *share_by: ShareKind) -> PoolSnapshot:
+    pool = PoolConfig(pool_name="default", scheduler=SchedulerConfig(type="fair_share", share_by=share_by))
+    cluster = ClusterConfig(resource_pools=(pool,))
+    async with world.db.transaction() as connection:
+        now = datetime.now(UTC)
+        loaded = await load_pool(connection, pool, cluster=cluster, capacity=CAPACITY, now=now, is_carried_out=False)
+    return loaded.snapshot
+
+
+async def _starts(world: World, *share_by: ShareKind) -> Counter[int]:
+    """How many tasks of each user a plan starts."""
+    snapshot = await _snapshot(world, *share_by)
+    owners = await world.api.sql("SELECT owner_id FROM jobs ORDER BY job_id")
+    jobs = await world.api.sql("SELECT job_id FROM jobs ORDER BY job_id")
+    owner_of = dict(zip(jobs, owners, strict=True))
+    job_of = {one.allocation: one.job for one in snapshot.pending}
+    return Counter(owner_of[job_of[start.allocation]] for start in plan(snapshot).starts)
