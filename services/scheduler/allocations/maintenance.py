@@ -28,18 +28,20 @@ def reason_to_leave(
     """
     for window in windows:
         is_there = row.pool == window.pool if window.pool else is_on(row, window.nodes, plan_binds=plan_binds)
-        if is_there and window.ends_at > now >= _leaves_at(row, window):
+        if is_there and window.ends_at > now and window.starts_at - now <= _notice(row, window):
             places = row.places if plan_binds else ()
             on = nodes_of_pods(num_pods=row.num_pods, pods=row.pods, places=places)
             return window.sentence_of({node for node in on if node in window.nodes})
     return None
 
 
-def _leaves_at(row: AllocationRow, window: MaintenanceWindow) -> datetime:
+def _notice(row: AllocationRow, window: MaintenanceWindow) -> timedelta:
+    """How long before the beginning it has to leave. It is compared with what is left until then: the difference of two
+    moments is always there, while that of a moment and a span may be before the first year."""
     end = ends_at(row)
     if (end is not None and end <= window.starts_at) or not _can_be_asked(row):
-        return window.starts_at
-    return window.starts_at - timedelta(seconds=row.preemption_timeout_s + CHECK_S)
+        return timedelta()
+    return timedelta(seconds=row.preemption_timeout_s + CHECK_S)
 
 
 def _can_be_asked(row: AllocationRow) -> bool:
