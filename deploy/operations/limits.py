@@ -107,9 +107,7 @@ def _row(limit: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{limit['scope']} {name}" if name else _EVERYBODY[limit["scope"]],
         in_a_line(limit["resourcePool"]) or "all",
-        f"{limit['slots']} slots"
-        if limit["period"] is None
-        else f"{limit['slotHours']:g} slot-hours a {limit['period']}",
+        _amount(limit),
         "-" if limit["used"] is None else f"{limit['used']:g}",
         "-" if limit["left"] is None else f"{limit['left']:g}",
         limit["enforce"],

@@ -23,6 +23,11 @@ _FEWER_SLOTS: Final = "fewer slots, or another pool"
 HELPS: Final[Mapping[str, str]] = {
     "no_room": f"{_FEWER_SLOTS}; `resolute check FILE` says which",
     "no_aux_room": "another pool (resources.resource_pool)",
+    "no_resources": "smaller requests in environment.pod_spec, or another pool",
+    "no_such_node": "another environment.pod_spec, or another pool: it cannot start as things are",
+    "foreign_pods": "an administrator, who sees what else runs on the nodes, or another pool",
+    "capacity_unknown": "nothing has to be done; an administrator, if it stays so: the launcher of the pool is silent",
+    "maintenance": "a shorter resources.time_limit, with which it ends before the maintenance begins, or another pool",
     "too_large": f"{_FEWER_SLOTS}, or more nodes: it cannot start as things are",
     "out_of_service": "an administrator, who enables nodes again (`det agent enable`), or another pool",
     "nodes_excluded": "other log_policies: earlier attempts failed on these nodes",
@@ -31,11 +36,12 @@ HELPS: Final[Mapping[str, str]] = {
     "preempting": "nothing has to be done: it starts when they have left",
     "job_max_slots": "a larger max_slots (`det e set max-slots EXPERIMENT N`)",
     "slot_limit": "an administrator, who sets limits (`resolute limits list` shows them)",
+    "hour_limit": "a shorter resources.time_limit, where some hours are left; an administrator, or the next period",
     "pool_quota": "an administrator, or another pool",
     "workspace_quota": "an administrator, or another workspace",
     "no_ports": "nothing has to be done: it starts when another trial ends",
 }
-"""Of reasons by code; new ones may have none."""
+"""Of reasons by code. Those of a newer api may have none here."""
 
 
 def add_parser(commands: Commands) -> None:

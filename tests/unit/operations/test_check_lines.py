@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from deploy.operations import check, why
+from deploy.operations import check, limits, why
+from services.scheduler.plan.reasons import WaitReason
 
 START: dict[str, Any] = {
     "resourcePool": "gpus",
@@ -96,6 +97,23 @@ def test_what_waits_is_explained_as_far_as_it_is_known() -> None:
         "  What helps: a better priority (`det job update JOB --priority N`)",
     ]
     assert "nobody can say" in list(why.as_lines([WAITING | known]))[3]
+
+
+def test_each_reason_says_what_helps() -> None:
+    assert set(why.HELPS) == {reason.code for reason in WaitReason}
+    limited = {**WAITING, "reasonCode": "hour_limit"}
+    assert any("resources.time_limit" in line for line in why.as_lines([limited]) if "What helps" in line)
+
+
+def test_limits_say_how_much_of_what_they_allow() -> None:
+    usual = {"scope": "user", "resourcePool": "", "used": 1.5, "left": None, "enforce": "wait", "setBy": ""}
+    of_slots = {**usual, "name": "ann", "period": None, "slots": 8, "slotHours": None}
+    of_hours = {**usual, "name": "", "period": "week", "slots": None, "slotHours": 20.5}
+    assert limits.as_lines([of_slots, of_hours]) == [
+        "FOR                    POOL  LIMIT                   USED  LEFT  ENFORCE  SET BY",
+        "user ann               all   8 slots                 1.5   -     wait     -",
+        "each user without one  all   20.5 slot-hours a week  1.5   -     wait     -",
+    ]
 
 
 def test_of_many_that_wait_the_first_are_explained() -> None:
