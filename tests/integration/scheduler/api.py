@@ -11,6 +11,7 @@ from sqlalchemy.engine import RowMapping
 
 from libs.bus import Bus
 from libs.clock import SystemClock
+from libs.cluster.config import ClusterConfig
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Connection, Database
@@ -25,6 +26,7 @@ from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.actions.checkpoints.files import delete_tensorboard_files, remove_files
 from services.api.actions.cluster import agents
+from services.api.actions.cluster.jobs import update_queue
 from services.api.actions.experiments import states
 from services.api.actions.experiments.create import store_experiment
 from services.api.actions.experiments.edit import edit
@@ -46,6 +48,7 @@ from services.api.actions.trials.reports import (
 )
 from services.api.actions.trials.trials import kill_trial
 from services.api.actions.workspaces.workspaces import delete_workspace
+from services.api.wire.cluster.jobs import QueueControl
 from services.api.wire.experiments.experiments import PatchExperiment, PatchResources
 from tests.builders import NO_FILES
 from tests.harness import eventually
@@ -134,6 +137,11 @@ class Api:
 
     async def move(self, experiment: int, project: int) -> None:
         await self._act(lambda connection: move(connection, experiment, project, UserRights(OWNER)))
+
+    async def move_to_pool(self, experiment: int, pool: str, *, cluster: ClusterConfig) -> None:
+        [job] = await self.sql("SELECT job_id FROM experiments WHERE id = :e", e=experiment)
+        wanted = [QueueControl(job_id=job, resource_pool=pool)]
+        await update_queue(self.db, wanted, clock=self._app.clock, cluster=cluster, capacity=self._app.capacity)
 
     async def delete_workspace(self, workspace: int) -> None:
         principal = Principal(user_id=UserId(1), username="admin", admin=True)

@@ -211,9 +211,10 @@ async def _new_pool(
         raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")
     single_pod = bool(resources.get("is_single_node"))
     check_resources(cluster, capacity.of(pool), pool=pool, slots=slots, single_pod=single_pod)
-    if (limit := count_in(resources, "time_limit")) is not None:
-        limit_in_pool(cluster, pool, limit)
-    return _Change(columns={"pool": pool, "queue_position": None}, resources={"resource_pool": pool})
+    new: dict[str, Any] = {"resource_pool": pool}
+    if (limit := limit_in_pool(cluster, pool, count_in(resources, "time_limit"))) is not None:
+        new["time_limit"] = limit  # for the allocations that its trials get there
+    return _Change(columns={"pool": pool, "queue_position": None}, resources=new)
 
 
 async def _announce(connection: AsyncConnection, job: Any, new: _Change) -> None:

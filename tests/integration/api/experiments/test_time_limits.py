@@ -106,3 +106,20 @@ async def test_a_job_does_not_move_to_a_pool_that_allows_less(api: Api) -> None:
     job = created["experiment"]["jobId"]
     body = {"updates": [{"jobId": job, "resourcePool": "limited"}]}
     assert await api.refused(400, "POST", "/api/v1/job-queues", json=body) == ABOVE
+
+
+@pytest.mark.parametrize(("own", "limit"), [("", 3600), (", time_limit: 2h", 7200)])
+async def test_a_job_that_is_moved_gets_the_limit_of_the_pool_unless_it_has_one(api: Api, own: str, limit: int) -> None:
+    experiment = (await create(api, f"resource_pool: default{own}"))["experiment"]
+
+    async def resources_in(pool: str) -> dict[str, Any]:
+        body = {"updates": [{"jobId": experiment["jobId"], "resourcePool": pool}]}
+        await api.ok("POST", "/api/v1/job-queues", json=body)
+        config = (await api.ok("GET", f"/api/v1/experiments/{experiment['id']}"))["config"]
+        resources: dict[str, Any] = config["resources"]
+        return resources
+
+    moved = await resources_in("limited")
+    assert (moved["resource_pool"], moved["time_limit"]) == ("limited", limit)
+    back = await resources_in("default")
+    assert (back["resource_pool"], back["time_limit"]) == ("default", limit)

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+from libs.cluster.config import ClusterConfig, PoolConfig
 from services.scheduler.allocations.overdue import OverdueAllocations
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from tests.builders import insert_interactive
@@ -110,6 +111,29 @@ async def test_a_trial_that_comes_back_goes_on_with_what_is_left(world: World) -
         await w.api.ended(experiment, "COMPLETED")
         [trial] = await w.api.trials(experiment)
         assert (trial["restarts"], trial["run_id"]) == (1, 3)
+
+
+async def test_what_runs_or_waits_and_is_moved_to_a_pool_with_a_limit_has_it_there(world: World) -> None:
+    pools = (PoolConfig(pool_name="default"), PoolConfig(pool_name="other", default_time_limit=LIMIT_S))
+    world.cluster = ClusterConfig(resource_pools=pools)
+    async with world.scheduling() as w:
+        runs = await w.api.create(slots=8)
+        first = await started(w)
+        waits = await w.api.create(slots=8)
+        await eventually(lambda: _limits(w, ["default for ever", "default for ever"]))
+        for experiment in (runs, waits):
+            await w.api.move_to_pool(experiment, "other", cluster=world.cluster)
+        await asked_to_leave(w, first)
+        await w.api.ack(first)
+        await w.launcher.exit(first)
+        await eventually(lambda: _limits(w, [f"other {LIMIT_S}", f"other {LIMIT_S}"]))
+
+
+async def _limits(w: World, expected: list[str]) -> bool:
+    """Whether these are the pools and limits of all that runs or waits."""
+    shown = "SELECT pool || ' ' || coalesce(time_limit_s::text, 'for ever') FROM allocations WHERE released_at IS NULL"
+    found: list[str] = await w.api.sql(shown)
+    return found == expected
 
 
 async def test_a_search_goes_on_with_its_other_trials(world: World) -> None:
