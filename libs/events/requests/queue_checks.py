@@ -5,6 +5,7 @@ Request and reply on ``subjects.CHECK_QUEUE``; nothing is left of them.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +20,9 @@ class HypotheticalRequest(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     max_slots: int | None = None
     time_limit_s: int | None = None
+    preemption_timeout_s: int = 3600
+    pod_spec: dict[str, Any] | None = None
+    """What would be stored of it in its ``environment``."""
     owner_id: int
     workspace_id: int
 

@@ -1,7 +1,8 @@
 """Answers when requests would start that nobody has submitted: by the planner, from the rows of now.
 
 The rows that a submission would have made are inserted, read together with all others, and rolled back: so what is
-asked about is planned with the same priority, namespace, quota and share as what is submitted.
+asked about is planned with the same priority, namespace, quota and share as what is submitted. What its pods require,
+which would be read from the stored configuration, is taken from the question.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
 from services.scheduler.plan.decisions import Decision, Start
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
+from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
 
@@ -61,8 +64,9 @@ _SUBMIT: Final = PreparedStatement("""
         RETURNING task_id
     )
     INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, num_pods, preemptible, state,
-                             requested_at, time_limit_s)
-    SELECT :ident, task_id, :ident, '', :pool, :slots::int, :num_pods::int, true, 'PENDING', :now, :time_limit_s::int
+                             requested_at, time_limit_s, preemption_timeout_s)
+    SELECT :ident, task_id, :ident, '', :pool, :slots::int, :num_pods::int, true, 'PENDING', :now, :time_limit_s::int,
+           :preemption_timeout_s::int
     FROM task
 """)
 
@@ -85,6 +89,7 @@ class QueueChecks:
         self._capacity = capacity
         self._settings = settings
         self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
+        self._memories = {pool.pool_name: PoolMemory(cluster=cluster, pool=pool) for pool in cluster.resource_pools}
         self._turn = asyncio.Lock()
 
     async def on_question(self, message: CoreMessage) -> bytes:
@@ -147,7 +152,8 @@ class QueueChecks:
         self, pool: PoolConfig, requests: Mapping[str, HypotheticalRequest]
     ) -> tuple[PoolSnapshot, Expectations]:
         """The pool with ``requests``, by the ids of their allocations, and what is expected of all."""
-        now = self._clock.now()
+        now, capacity = self._clock.now(), self._capacity(pool.pool_name)
+        memory = self._memories[pool.pool_name]
         async with self._db.transaction() as connection:
             past = await self._past.get(connection, now=now)
             submitted = await connection.begin_nested()
@@ -157,17 +163,22 @@ class QueueChecks:
                 connection,
                 pool,
                 cluster=self._cluster,
-                capacity=self._capacity(pool.pool_name),
+                capacity=capacity,
                 now=now,
                 limits_may_be_lowered=False,
                 is_carried_out=False,
                 past=past,
+                memory=memory,
             )
-            pending, held = loaded.snapshot.pending, loaded.snapshot.held
-            ids = [*(one.allocation for one in pending), *(one.allocation for one in held)]
+            needs = {
+                ident: memory.needs_of_pod("TRIAL", request.pod_spec, request.slots // request.num_pods, capacity)
+                for ident, request in requests.items()
+            }
+            snapshot = _with_needs(loaded.snapshot, needs)
+            ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]
             kinds = await run_kinds(connection, ids)
             await submitted.rollback()
-        return loaded.snapshot, expectations(loaded.snapshot, kinds, past)
+        return snapshot, expectations(snapshot, kinds, past)
 
     async def _answer(
         self, ident: str, snapshot: PoolSnapshot, expected: Expectations, *, budget_s: float
@@ -203,6 +214,7 @@ async def _submit(connection: Connection, ident: str, request: HypotheticalReque
         slots=request.slots,
         num_pods=request.num_pods,
         time_limit_s=request.time_limit_s,
+        preemption_timeout_s=request.preemption_timeout_s,
         **moment,
     )
 
@@ -215,6 +227,15 @@ def _estimated(answer: QueueAnswer, estimate: StartEstimate) -> QueueAnswer:
         jobs_ahead=estimate.ahead.jobs,
         slots_ahead=estimate.ahead.slots,
     )
+
+
+def _with_needs(snapshot: PoolSnapshot, needs: Mapping[str, PodRequirements | None]) -> PoolSnapshot:
+    """``needs``: of some that are pending."""
+    pending = (
+        msgspec.structs.replace(one, needs=needs[one.allocation]) if one.allocation in needs else one
+        for one in snapshot.pending
+    )
+    return msgspec.structs.replace(snapshot, pending=tuple(pending))
 
 
 def _without(snapshot: PoolSnapshot, allocations: set[str]) -> PoolSnapshot:

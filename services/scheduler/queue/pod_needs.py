@@ -45,14 +45,28 @@ class PodNeeds:
 
         launcher_requests  of the containers that the launcher adds to each pod
         """
-        if launcher_requests != self._launcher_requests:
-            self._launcher_requests = launcher_requests
-            self._by_allocation, self._by_kind = {}, {}
+        self._heed(launcher_requests)
         rows = list(rows)
         known = self._by_allocation
         self._by_allocation = {id_: known[id_] for row in rows if (id_ := row["allocation_id"]) in known}
         await self._read(connection, [row for row in rows if row["allocation_id"] not in known])
         return self._by_allocation
+
+    def of_pod(
+        self, task_type: str, pod: dict[str, Any] | None, slots: int, launcher_requests: Amounts
+    ) -> PodRequirements:
+        """Of a task of which nothing is stored.
+
+        pod    what would be stored of it
+        slots  of one pod
+        """
+        self._heed(launcher_requests)
+        return self._of_kind(task_type, pod, slots)
+
+    def _heed(self, launcher_requests: Amounts) -> None:
+        if launcher_requests != self._launcher_requests:
+            self._launcher_requests = launcher_requests
+            self._by_allocation, self._by_kind = {}, {}
 
     async def _read(self, connection: Connection, rows: list[Mapping[Any, Any]]) -> None:
         jobs = {row["job_id"] for row in rows if row["task_type"] == "TRIAL"}

@@ -60,3 +60,11 @@ class PoolMemory:
         if capacity is None or not capacity.shapes:
             return {}
         return await self._needs.of(connection, rows, amounts(capacity.launcher_requests))
+
+    def needs_of_pod(
+        self, task_type: str, pod: dict[str, Any] | None, slots: int, capacity: PoolCapacity | None
+    ) -> PodRequirements | None:
+        """The same of a pod with ``slots`` of a task of which nothing is stored."""
+        if capacity is None or not capacity.shapes:
+            return None
+        return self._needs.of_pod(task_type, pod, slots, amounts(capacity.launcher_requests))

@@ -14,6 +14,8 @@ import msgspec
 
 from libs.cluster.resolution import PodSplit, split_slots
 from libs.cluster.time_limits import limit_in_pool
+from libs.config.stored import count_in
+from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
@@ -49,6 +51,7 @@ async def check_queue(app: App, new: NewExperiment, owner_id: int) -> tuple[Chec
     """
     variants = list(variants_of(app, new))
     resources = new.config["resources"]
+    timeout = count_in(new.config, "preemption_timeout")
     asked = QueueCheck(
         requests=tuple(
             HypotheticalRequest(
@@ -59,6 +62,8 @@ async def check_queue(app: App, new: NewExperiment, owner_id: int) -> tuple[Chec
                 weight=resources["weight"],
                 max_slots=resources["max_slots"],
                 time_limit_s=variant.time_limit_s,
+                preemption_timeout_s=PREEMPTION_TIMEOUT_S if timeout is None else timeout,
+                pod_spec=new.config["environment"].get("pod_spec"),
                 owner_id=owner_id,
                 workspace_id=new.project.workspace_id,
             )

@@ -34,13 +34,13 @@ async def world(own_database_url: str, bus: Bus) -> AsyncIterator[World]:
 
 async def test_a_trial_starts_where_its_node_selector_says(world: World) -> None:
     async with world.scheduling() as w:
-        await _offer(w, v100=OBSERVED)
-        await w.api.create(slots=8, environment=_on("v100"))
+        await offer(w, v100=OBSERVED)
+        await w.api.create(slots=8, environment=on("v100"))
         [first] = await w.launcher.running()
         assert await _nodes(w, first) == [OBSERVED]
-        await w.api.create(slots=8, environment=_on("v100"))
-        await eventually(lambda: _reasons(w))
-        assert await _reasons(w) == ["waiting for slots to become free"]
+        await w.api.create(slots=8, environment=on("v100"))
+        await eventually(lambda: reasons(w))
+        assert await reasons(w) == ["waiting for slots to become free"]
         await w.launcher.exit(first)
         second = (await w.launcher.running(2))[1]
         assert await _nodes(w, second) == [OBSERVED]
@@ -48,14 +48,14 @@ async def test_a_trial_starts_where_its_node_selector_says(world: World) -> None
 
 async def test_a_wait_says_what_no_node_has(world: World) -> None:
     async with world.scheduling() as w:
-        await _offer(w)
-        await w.api.create(slots=16, environment=_on("h100"))
-        await eventually(lambda: _reasons(w))
-        assert await _reasons(w) == [
+        await offer(w)
+        await w.api.create(slots=16, environment=on("h100"))
+        await eventually(lambda: reasons(w))
+        assert await reasons(w) == [
             "no node of the resource pool meets its requirements: "
             "needs a node with gpu=h100, which no node has; 2 nodes meet all other conditions"
         ]
-        await _offer(
+        await offer(
             w,
             NodeCapacity(name="h0", devices=_devices(), shape=2),
             NodeCapacity(name="h1", devices=_devices(), shape=2),
@@ -66,12 +66,12 @@ async def test_a_wait_says_what_no_node_has(world: World) -> None:
 
 async def test_cores_that_running_tasks_request_are_not_given_twice(world: World) -> None:
     async with world.scheduling() as w:
-        await _offer(w, a100=OBSERVED)
-        await w.api.create(slots=1, environment=_on("a100", cpu="5"))
+        await offer(w, a100=OBSERVED)
+        await w.api.create(slots=1, environment=on("a100", cpu="5"))
         [first] = await w.launcher.running()
-        await w.api.create(slots=1, environment=_on("a100", cpu="4"))
-        await eventually(lambda: _reasons(w))
-        assert await _reasons(w) == [
+        await w.api.create(slots=1, environment=on("a100", cpu="4"))
+        await eventually(lambda: reasons(w))
+        assert await reasons(w) == [
             "waiting for cores, memory or other resources to become free where slots are: needs 4.1 cores"
         ]
         await w.launcher.exit(first)
@@ -81,12 +81,12 @@ async def test_cores_that_running_tasks_request_are_not_given_twice(world: World
 async def test_a_launcher_of_the_release_before_reports_slots_alone(world: World) -> None:
     async with world.scheduling() as w:
         await w.launcher.offer()
-        await w.api.create(slots=8, environment=_on("h100"))
+        await w.api.create(slots=8, environment=on("h100"))
         [started] = await w.launcher.running()
         assert await _nodes(w, started) == [OBSERVED]
 
 
-async def _offer(w: World, *more: NodeCapacity, a100: str = "a0", v100: str = "v0") -> None:
+async def offer(w: World, *more: NodeCapacity, a100: str = "a0", v100: str = "v0") -> None:
     h100 = ReportedShape(labels={"gpu": "h100"}, allocatable=A100.allocatable)
     await w.launcher.offer_nodes(
         NodeCapacity(name=a100, devices=_devices(), shape=0),
@@ -101,7 +101,7 @@ def _devices() -> tuple[Device, ...]:
     return tuple(Device(id=f"{i:03}") for i in range(8))
 
 
-def _on(gpu: str, *, cpu: str | None = None) -> dict[str, Any]:
+def on(gpu: str, *, cpu: str | None = None) -> dict[str, Any]:
     requests = {} if cpu is None else {"resources": {"requests": {"cpu": cpu}}}
     spec = {"nodeSelector": {"gpu": gpu}, "containers": [{"name": "determined-container", **requests}]}
     return {"pod_spec": {"spec": spec}}
@@ -111,5 +111,5 @@ async def _nodes(w: World, allocation: str) -> list[str]:
     return [place["node"] for place in (await w.api.allocation(allocation))["places"]]
 
 
-async def _reasons(w: World) -> list[str]:
+async def reasons(w: World) -> list[str]:
     return [row["wait_reason"] for row in await w.api.allocations() if row["wait_reason"]]

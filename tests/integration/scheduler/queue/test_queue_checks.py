@@ -23,12 +23,12 @@ _COUNTED = ("jobs", "tasks", "allocations", "allocation_usage", "outbox", "wait_
 
 async def test_a_question_is_answered_as_the_submission_would_be(world: World) -> None:
     async with world.scheduling() as w:
-        await _knows_its_nodes(w)
-        [free] = await _ask(w, _request(8))
+        await knows_its_nodes(w)
+        [free] = await ask(w, request_of(8))
         assert (free.starts_now, free.nodes, free.reason_code) == (True, ("node0",), "")
         await w.api.create(resources=_wants(8))
         await w.launcher.running()
-        behind, too_large = await _ask(w, _request(8), _request(16))
+        behind, too_large = await ask(w, request_of(8), request_of(16))
         assert (behind.starts_now, behind.is_possible, behind.reason_code) == (False, True, "no_room")
         assert behind.estimated_start is not None, "the one that runs is expected to end"
         assert "it gets 8 slots from 1 task that run" in behind.basis
@@ -37,17 +37,17 @@ async def test_a_question_is_answered_as_the_submission_would_be(world: World) -
 
 async def test_who_is_more_important_is_behind_fewer(world: World) -> None:
     async with world.scheduling() as w:
-        await _knows_its_nodes(w)
+        await knows_its_nodes(w)
         await w.api.create(resources=_wants(8))
         await w.launcher.running()
         experiment = await w.api.create(resources=_wants(4))
         await eventually(lambda: w.api.allocations(experiment))
-        late, early = await _ask(w, _request(8), _request(8, priority=1))
+        late, early = await ask(w, request_of(8), request_of(8, priority=1))
         assert (late.jobs_ahead, late.slots_ahead, early.jobs_ahead, early.slots_ahead) == (1, 4, 0, 0)
         assert late.estimated_start is not None
         assert early.estimated_start is not None
         assert early.estimated_start < late.estimated_start
-        (limited,) = await _ask(w, _request(8, max_slots=4))
+        (limited,) = await ask(w, request_of(8, max_slots=4))
         assert (limited.reason_code, limited.starts_now) == ("job_max_slots", False)
 
 
@@ -63,14 +63,14 @@ async def test_a_question_leaves_nothing_behind(world: World) -> None:
         settings=ForecastSettings(),
     )
     before = await _counts(world)
-    answers = await checks.answers((_request(8), _request(4), _request(16)))
+    answers = await checks.answers((request_of(8), request_of(4), request_of(16)))
     assert [answer.reason_code for answer in answers] == ["no_room", "no_room", "too_large"]
     assert await _counts(world) == before
 
 
 async def test_what_waits_is_estimated_when_somebody_asks(world: World) -> None:
     async with world.scheduling() as w:
-        await _knows_its_nodes(w)
+        await knows_its_nodes(w)
         await w.api.create(resources=_wants(8))
         [running] = await w.launcher.running()
         waits = await w.api.create(resources=_wants(8))
@@ -88,9 +88,9 @@ async def test_what_waits_is_estimated_when_somebody_asks(world: World) -> None:
 
 async def test_what_is_possible_is_taken_and_what_starts_now_starts(world: World) -> None:
     async with world.scheduling() as w:
-        await _knows_its_nodes(w)
+        await knows_its_nodes(w)
         for number, slots in enumerate((3, 5, 1), start=1):
-            [answer] = await _ask(w, _request(slots))
+            [answer] = await ask(w, request_of(slots))
             experiment = await w.api.create(resources=_wants(slots))
             if answer.starts_now:
                 await w.launcher.running(number)
@@ -103,21 +103,21 @@ def _wants(slots: int) -> dict[str, Any]:
     return {"slots_per_trial": slots, "resource_pool": "default"}
 
 
-def _request(slots: int, **more: Any) -> HypotheticalRequest:
+def request_of(slots: int, **more: Any) -> HypotheticalRequest:
     owner: Principal = OWNER
     return HypotheticalRequest(pool="default", slots=slots, num_pods=1, owner_id=owner.user_id, workspace_id=1, **more)
 
 
-async def _ask(w: World, *requests: HypotheticalRequest) -> tuple[QueueAnswer, ...]:
+async def ask(w: World, *requests: HypotheticalRequest) -> tuple[QueueAnswer, ...]:
     question = msgspec.json.encode(QueueCheck(requests=requests))
     reply = await w.bus.request(subjects.CHECK_QUEUE, question, timeout_s=30)
     return msgspec.json.decode(reply, type=QueueAnswers).answers
 
 
-async def _knows_its_nodes(w: World) -> None:
+async def knows_its_nodes(w: World) -> None:
     async def known() -> bool:
         try:
-            [answer] = await _ask(w, _request(1))
+            [answer] = await ask(w, request_of(1))
         except Unavailable:
             return False  # it has not begun to listen
         return answer.reason_code != "capacity_unknown"
