@@ -31,6 +31,7 @@ INTEGERS: Final = frozenset(
         "experiment_id",
         "groupId",
         "id",
+        "limitId",
         "modelVersionNum",
         "projectId",
         "runId",

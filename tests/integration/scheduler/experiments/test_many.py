@@ -36,7 +36,7 @@ async def test_all_of_many_are_told_why_they_wait(world: World) -> None:
     )
     assert (await queue.plan_once()).started == 0
     assert await world.api.sql("SELECT DISTINCT wait_reason FROM allocations") == [
-        "the resource pool is too small for it, even when empty"
+        "the resource pool is too small for it, even when empty: needs 9 slots on one node; the largest node has 1"
     ]
 
 
