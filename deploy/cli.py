@@ -77,6 +77,12 @@ SUBCOMMANDS: Final = (
         "resolute limits set user ann --slots 8",
     ),
     Subcommand(
+        "shares",
+        "deploy.operations.shares",
+        "what users, groups and workspaces weigh where they share a pool",
+        "resolute shares set group vision --weight 2",
+    ),
+    Subcommand(
         "check",
         "deploy.operations.check",
         "when an experiment would start, before it is submitted",

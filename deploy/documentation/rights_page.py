@@ -118,6 +118,7 @@ SECTIONS: Final[Mapping[str, Mapping[Action, str]]] = {
         Action.CONTROL_QUEUE_STRICTLY: "move jobs in the queue, with `strict_job_queue_control`",
         Action.VIEW_ALL_JOBS: "see all jobs in the queue, with their names and owners",
         Action.SET_LIMITS: "set limits of users, groups and workspaces",
+        Action.SET_SHARES: "set weights of users, groups and workspaces under fair share",
         Action.READ_AUDIT_LOG: "read the audit log",
         Action.CLEAN_UP_LOGS: "clean up logs of tasks",
     },

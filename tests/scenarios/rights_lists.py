@@ -235,6 +235,7 @@ NO_LISTS: Final[Mapping[str, str]] = {
     "GET /api/v1/resolute/audit": _ALL_OR_NOTHING,
     "GET /api/v1/resolute/event-webhooks": _ALL_OR_NOTHING,
     "GET /api/v1/resolute/limits": "limits cannot be had alone; whom each is shown to has a test of its own",
+    "GET /api/v1/resolute/shares": "weights cannot be had alone; whom each is shown to has a test of its own",
     "GET /api/v1/config-policies/global/{workloadType}": _ALL_OR_NOTHING,
     "GET /api/v1/namespace-bindings/workspace-ids-with-default-bindings": _ALL_OR_NOTHING,
     "GET /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _ALL_OR_NOTHING,

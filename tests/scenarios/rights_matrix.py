@@ -65,6 +65,7 @@ _WEBHOOK: Final = {
 }
 _USAGE: Final = "/resources/allocation/raw?timestamp_after=2026-01-01T00:00:00Z&timestamp_before=2026-01-02T00:00:00Z"
 _RENAMED: Final = {"name": "renamed-{nonce}"}
+_WEIGHT: Final = {"scope": "user", "name": "admin", "weight": 2}
 _OF_WORKSPACE: Final = {"name": "made-{nonce}", "workspaceName": "w{nonce}"}
 _G, _NEW_T = "/api/v1/tasks/{generic}", "/api/v1/templates/new-{nonce}"
 _POOL: Final = "/api/v1/resource-pools/cpus"
@@ -202,6 +203,8 @@ RIGHTS: Final = (
     Right("read audit log", "GET", "/api/v1/resolute/audit", ADMINS, frozenset({1})),
     Right("set limit", "PUT", "/api/v1/resolute/limits", ADMINS, frozenset({1}), body={"scope": "user", "slots": 9}),
     Right("list limits", "GET", "/api/v1/resolute/limits", EVERYBODY, ALL_ROLES),
+    Right("set weight", "PUT", "/api/v1/resolute/shares", ADMINS, frozenset({1}), body=_WEIGHT),
+    Right("list weights", "GET", "/api/v1/resolute/shares", EVERYBODY, ALL_ROLES),
     Right("find agents to scrape", "GET", "/prom/det-http-sd-config", EVERYBODY, frozenset({1})),
     Right("disable agent", "POST", "/api/v1/agents/{agent}/disable", ADMINS, frozenset({1})),
     Right("enable agent", "POST", "/api/v1/agents/{agent}/enable", ADMINS, frozenset({1})),

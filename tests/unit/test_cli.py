@@ -79,6 +79,7 @@ TABLES = {
     "doctor": ["doctor"],
     "audit": ["audit"],
     "limits": ["limits", "list"],
+    "shares": ["shares", "list"],
     "check": ["check", "experiment.yaml"],
     "why": ["why", "17"],
     "maintenance": ["maintenance", "list"],

@@ -188,3 +188,17 @@ Index(
     resource_limits.c.period,
     unique=True,
 )
+
+# What users, groups and workspaces weigh under fair share, where it is not 1. As above, it refers to nothing.
+share_weights = Table(
+    "share_weights",
+    metadata,
+    serial_id(),
+    # user, group or workspace
+    Column("scope", Text, nullable=False),
+    Column("subject_id", BigInteger, nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("set_by", BigInteger, nullable=False),
+    moment("set_at", nullable=False),
+)
+Index("uq_share_weights", share_weights.c.scope, share_weights.c.subject_id, unique=True)

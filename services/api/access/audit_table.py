@@ -140,6 +140,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
         "period",
         "enforce",
     ),
+    "PUT /api/v1/resolute/shares": ("scope", "name", "weight"),
     "PUT /api/v1/config-policies/global/{workloadType}": ("config_policies",),
     "PUT /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": ("config_policies",),
     "PATCH /api/v1/template/rename": ("old_name", "new_name"),

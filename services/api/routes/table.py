@@ -25,6 +25,7 @@ from services.api.routes.cluster import (
     pool_bindings,
     pools,
     prometheus,
+    shares,
     usage,
     waiting,
 )
@@ -81,6 +82,7 @@ _MODULES = (
     tables,
     searches,
     series,
+    shares,
     streams,
     context,
     logs,

@@ -148,7 +148,8 @@ async def load_pool(
             connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
         )
     lent = await load_lent(connection, shared_nodes or {})
-    shares = await load_shares(connection, scheduler.share_by, (*pending, *held))
+    weighted = scheduler.type == "fair_share" and restrictions.has_weights
+    shares = await load_shares(connection, scheduler.share_by, (*pending, *held), weighted=weighted)
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(row, default, shares.path_of(row), shared.keys_of(row), needs=needs.get(row["allocation_id"]))

@@ -1,4 +1,5 @@
-"""Whose shares of a pool its allocations count to: paths that the planner divides the pool by (``share_by``)."""
+"""Whose shares of a pool its allocations count to: paths that the planner divides the pool by (``share_by``), and what
+each share weighs."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ _GROUPS: Final = PreparedStatement("""
     WHERE m.user_id = ANY(:users) AND g.user_id IS NULL
     ORDER BY m.user_id, natural_sort_key(g.name COLLATE "C"), g.id
 """)
+_WEIGHTS: Final = PreparedStatement("SELECT scope, subject_id, weight FROM share_weights")
 
 Row = Mapping[Any, Any]
 
@@ -29,14 +31,33 @@ class Shares(Struct, frozen=True):
     """The outermost first."""
     groups: Mapping[int, int] = {}
     """The group that each user counts to."""
+    weights: Mapping[str, float] = {}
+    """Of users, groups and workspaces that have one, by the parts of paths that name them."""
 
     def path_of(self, row: Row) -> str:
         """The shares that an allocation counts to: those of ``share_by``, and within them that of its job."""
         return "/".join((*(self._part(kind, row) for kind in self.share_by), row["job_id"]))
 
     def weights_of(self, rows: Iterable[Row]) -> dict[str, float]:
-        """Weights of jobs, by their paths; users, groups and workspaces all weigh the same."""
-        return {self.path_of(row): row["weight"] for row in rows if row["weight"] is not None}
+        """Weights of the shares that ``rows`` count to, by their paths; those that are left out weigh 1."""
+        found: dict[str, float] = {}
+        owned: set[str] = set()
+        for row in rows:
+            path = self.path_of(row)
+            if row["weight"] is not None:
+                found[path] = row["weight"]
+            if self.weights:
+                owned.add(path.rpartition("/")[0])
+        for path in owned:
+            found |= self._weights_within(path)
+        return found
+
+    def _weights_within(self, path: str) -> dict[str, float]:
+        """Of the shares that a path leads through."""
+        parts = path.split("/")
+        return {
+            "/".join(parts[: depth + 1]): self.weights[part] for depth, part in enumerate(parts) if part in self.weights
+        }
 
     def _part(self, kind: ShareKind, row: Row) -> str:
         if kind == "workspace":
@@ -47,10 +68,19 @@ class Shares(Struct, frozen=True):
         return f"user {owner}"  # who is in no group has a share beside those of the groups
 
 
-async def load_shares(connection: Connection, share_by: Sequence[ShareKind], rows: Sequence[Row]) -> Shares:
-    """What is needed to divide a pool among those that have ``rows`` in it."""
-    if "group" not in share_by:
-        return Shares(share_by)
-    users = sorted({row["owner_id"] for row in rows if row["owner_id"] is not None})
-    found = await _GROUPS.rows(connection, users=users)
-    return Shares(share_by, {row["user_id"]: row["group_id"] for row in found})
+async def load_shares(
+    connection: Connection, share_by: Sequence[ShareKind], rows: Sequence[Row], *, weighted: bool
+) -> Shares:
+    """What is needed to divide a pool among those that have ``rows`` in it.
+
+    weighted  users, groups or workspaces have weights, and the pool goes by them
+    """
+    groups: dict[int, int] = {}
+    weights: dict[str, float] = {}
+    if "group" in share_by:
+        users = sorted({row["owner_id"] for row in rows if row["owner_id"] is not None})
+        groups = {row["user_id"]: row["group_id"] for row in await _GROUPS.rows(connection, users=users)}
+    if weighted and share_by:
+        found = await _WEIGHTS.rows(connection)
+        weights = {f"{row['scope']} {row['subject_id']}": row["weight"] for row in found}
+    return Shares(share_by, groups, weights)

@@ -31,6 +31,7 @@ COMMANDS: dict[str, list[str]] = {
     "smoke-test": ["--master", "http://127.0.0.1:1"],
     "audit": [],
     "limits": ["list", "--master", "http://127.0.0.1:1"],
+    "shares": ["list", "--master", "http://127.0.0.1:1"],
     "check": ["{state}/none.yaml", "--master", "http://127.0.0.1:1"],
     "why": ["1", "--master", "http://127.0.0.1:1"],
     "maintenance": ["list"],

@@ -153,6 +153,7 @@ class Action(Enum):
     CONTROL_QUEUE_STRICTLY = auto()
     VIEW_ALL_JOBS = auto()
     SET_LIMITS = auto()
+    SET_SHARES = auto()
     READ_AUDIT_LOG = auto()
     CLEAN_UP_LOGS = auto()
 
@@ -327,6 +328,7 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     # Of this system alone, so no row of the reference says anything about them.
     Action.EDIT_EVENT_WEBHOOKS: _only_admins("use webhooks of public events", Permission.EDIT_WEBHOOKS),
     Action.SET_LIMITS: _only_admins("set limits", Permission.UPDATE_MASTER_CONFIG),
+    Action.SET_SHARES: _only_admins("set weights of shares", Permission.UPDATE_MASTER_CONFIG),
     Action.READ_AUDIT_LOG: _only_admins("read the audit log", Permission.VIEW_MASTER_LOGS),
     Action.LEAVE_FILES: _only_admins("delete an experiment without its files", Permission.UPDATE_MASTER_CONFIG),
     Action.CLEAN_UP_LOGS: _only_admins("clean up logs", Permission.UPDATE_MASTER_CONFIG),

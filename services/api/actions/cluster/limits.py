@@ -5,32 +5,27 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Text, delete, func, select
+from sqlalchemy import delete
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.db.tables.cluster import resource_limits
-from libs.db.tables.users import groups, users
-from libs.db.tables.workspaces import workspaces
 from libs.errors import InvalidRequest, NotFound
+from services.api.actions.cluster.holders import holder_id, required_scope
 from services.api.queries.cluster.limits import find_limit
-from services.api.wire.cluster.limits import Limit, LimitEnforcement, LimitScope, SetLimitRequest
+from services.api.wire.cluster.holders import HolderScope
+from services.api.wire.cluster.limits import Limit, LimitEnforcement, SetLimitRequest
 
 MOST: Final = 100_000_000
-_NAMES: Final = {
-    LimitScope.USER: (users.c.id, func.lower(users.c.username, type_=Text)),
-    LimitScope.GROUP: (groups.c.id, func.lower(groups.c.name, type_=Text)),
-    LimitScope.WORKSPACE: (workspaces.c.id, func.lower(workspaces.c.name, type_=Text)),
-}
 
 
 async def set_limit(
     db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, now: datetime
 ) -> Limit:
     """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound."""
-    scope, amount = _scope(request), _amount(request)
+    scope, amount = required_scope(request.scope), _amount(request)
     if request.resource_pool and cluster.pool(request.resource_pool) is None:
         raise NotFound("resource pool", request.resource_pool)
     async with db.transaction() as connection:
@@ -63,13 +58,6 @@ async def remove_limit(db: Database, ident: int) -> None:
             raise NotFound("limit", ident)
 
 
-def _scope(request: SetLimitRequest) -> LimitScope:
-    """Raises InvalidRequest."""
-    if request.scope is None:
-        raise InvalidRequest(f"scope: one of {', '.join(LimitScope)}")
-    return request.scope
-
-
 def _amount(request: SetLimitRequest) -> float:
     """Slots, or slot-hours. Raises InvalidRequest."""
     if (request.slots is None) is (request.slot_hours is None):
@@ -82,15 +70,10 @@ def _amount(request: SetLimitRequest) -> float:
     return amount
 
 
-async def _subject(connection: AsyncConnection, scope: LimitScope, name: str) -> int:
+async def _subject(connection: AsyncConnection, scope: HolderScope, name: str) -> int:
     """Id of whom it is for; 0 for everybody."""
     if not name:
-        if scope is LimitScope.GROUP:
+        if scope is HolderScope.GROUP:
             raise InvalidRequest("name: a limit of a group needs the name of the group")
         return 0
-    column, known_as = _NAMES[scope]
-    found = await connection.scalar(select(column).where(known_as == name.lower()))
-    if found is None:
-        raise NotFound(scope.value, name)
-    subject: int = found
-    return subject
+    return await holder_id(connection, scope, name)

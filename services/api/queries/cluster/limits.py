@@ -9,24 +9,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.tables.cluster import resource_limits
 from libs.db.tables.tasks import allocations, jobs
-from libs.db.tables.users import group_members, groups, users
-from libs.db.tables.workspaces import workspaces
+from libs.db.tables.users import group_members
 from libs.slot_hours.periods import Period, begin_of, next_begin
 from libs.slot_hours.use import Key, Use, UseSince
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.queries.cluster.holders import NAME, concerns, is_for, with_holders
 from services.api.wire.base import timestamp
-from services.api.wire.cluster.limits import GetLimitsQuery, Limit, LimitEnforcement, LimitPeriod, LimitScope
+from services.api.wire.cluster.holders import HolderScope
+from services.api.wire.cluster.limits import GetLimitsQuery, Limit, LimitEnforcement, LimitPeriod
 
 _HOUR_S: Final = 3600
 _LIMIT: Final = resource_limits.c
-_SETTER: Final = users.alias("setter")
 _HELD: Final = and_(
     allocations.c.released_at.is_(None),
     allocations.c.assigned_at.is_not(None),
@@ -38,12 +38,12 @@ async def list_limits(
     connection: AsyncConnection, wanted: GetLimitsQuery, *, rights: UserRights, now: datetime
 ) -> list[Limit]:
     """Users first, then groups and workspaces; of each, those for everybody first."""
-    query = _limits().where(_concerns(rights))
+    query = _limits().where(concerns(resource_limits, rights, Action.SET_LIMITS))
     if wanted.resource_pool:
         query = query.where(_LIMIT.pool.in_(("", wanted.resource_pool)))
     if wanted.scope is not None:
         query = query.where(_LIMIT.scope == wanted.scope.value)
-    order = {scope: place for place, scope in enumerate(LimitScope)}
+    order = {scope: place for place, scope in enumerate(HolderScope)}
     found = await _shown(connection, (await connection.execute(query)).mappings().all(), now)
     return sorted(found, key=lambda one: (order[one.scope], one.name, one.resource_pool, one.period or ""))
 
@@ -56,52 +56,26 @@ async def find_limit(connection: AsyncConnection, ident: int, *, now: datetime) 
 
 
 def _limits() -> Select[Any]:
-    name = func.coalesce(users.c.username, groups.c.name, workspaces.c.name)
-    return (
-        select(resource_limits, name.label("name"), _used().label("used"), _SETTER.c.username.label("setter"))
-        .outerjoin(users, _is_for(LimitScope.USER, users.c.id))
-        .outerjoin(groups, _is_for(LimitScope.GROUP, groups.c.id))
-        .outerjoin(workspaces, _is_for(LimitScope.WORKSPACE, workspaces.c.id))
-        .outerjoin(_SETTER, _SETTER.c.id == _LIMIT.set_by)
-        .where(or_(_LIMIT.subject_id == 0, name.is_not(None)))
-    )
-
-
-def _is_for(scope: LimitScope, ident: ColumnElement[int]) -> ColumnElement[bool]:
-    return and_(_LIMIT.scope == scope.value, _LIMIT.subject_id == ident)
+    used = _used().label("used")
+    return with_holders(resource_limits, used).where(or_(_LIMIT.subject_id == 0, NAME.is_not(None)))
 
 
 def _used() -> ColumnElement[int]:
-    members = select(group_members.c.user_id).where(_is_for(LimitScope.GROUP, group_members.c.group_id))
+    group = is_for(resource_limits, HolderScope.GROUP, group_members.c.group_id)
+    members = select(group_members.c.user_id).where(group)
     counts = or_(
-        _is_for(LimitScope.USER, jobs.c.owner_id),
-        _is_for(LimitScope.WORKSPACE, jobs.c.workspace_id),
+        is_for(resource_limits, HolderScope.USER, jobs.c.owner_id),
+        is_for(resource_limits, HolderScope.WORKSPACE, jobs.c.workspace_id),
         jobs.c.owner_id.in_(members),
     )
     held = select(func.coalesce(func.sum(allocations.c.slots), 0)).join(jobs, jobs.c.job_id == allocations.c.job_id)
     return held.where(_HELD, counts).correlate(resource_limits).scalar_subquery()
 
 
-def _concerns(rights: UserRights) -> ColumnElement[bool]:
-    if rights.may(Action.SET_LIMITS):
-        return true()
-    user_id = rights.principal.user_id
-    mine = select(group_members.c.group_id).where(group_members.c.user_id == user_id)
-    return or_(
-        _LIMIT.subject_id == 0,
-        and_(_LIMIT.scope == LimitScope.USER.value, _LIMIT.subject_id == user_id),
-        and_(_LIMIT.scope == LimitScope.GROUP.value, _LIMIT.subject_id.in_(mine)),
-        and_(
-            _LIMIT.scope == LimitScope.WORKSPACE.value,
-            rights.where(Action.VIEW_WORKSPACE, _LIMIT.subject_id),
-        ),
-    )
-
-
 async def _shown(connection: AsyncConnection, rows: Sequence[RowMapping], now: datetime) -> list[Limit]:
     periods: set[Period] = {row["period"] for row in rows if row["period"]}
     hours = {period: await UseSince(begin_of(period, now)).read(connection, now) for period in sorted(periods)}
-    groups = {row["subject_id"] for row in rows if row["scope"] == LimitScope.GROUP.value and row["period"]}
+    groups = {row["subject_id"] for row in rows if row["scope"] == HolderScope.GROUP.value and row["period"]}
     members = await _members(connection, groups)
     found = []
     for row in rows:
@@ -125,9 +99,9 @@ def _hours(limit: RowMapping, used: Mapping[Key, Use], members: Collection[tuple
     def counts(pool: str, owner: int, workspace: int) -> bool:
         if limit["pool"] not in ("", pool):
             return False
-        if limit["scope"] == LimitScope.GROUP.value:
+        if limit["scope"] == HolderScope.GROUP.value:
             return (subject, owner) in members
-        return bool(subject == (owner if limit["scope"] == LimitScope.USER.value else workspace))
+        return bool(subject == (owner if limit["scope"] == HolderScope.USER.value else workspace))
 
     return sum(use.total_s for key, use in used.items() if counts(*key)) / _HOUR_S
 
@@ -136,7 +110,7 @@ def _limit(row: RowMapping, used: float | None, now: datetime) -> Limit:
     amount, period = row["amount"], row["period"]
     return Limit(
         id=row["id"],
-        scope=LimitScope(row["scope"]),
+        scope=HolderScope(row["scope"]),
         name=row["name"] or "",
         resource_pool=row["pool"],
         slots=None if period else int(amount),

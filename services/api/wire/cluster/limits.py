@@ -5,12 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from services.api.wire.base import Message
-
-
-class LimitScope(StrEnum):
-    USER = "user"
-    GROUP = "group"
-    WORKSPACE = "workspace"
+from services.api.wire.cluster.holders import HolderScope
 
 
 class LimitPeriod(StrEnum):
@@ -30,7 +25,7 @@ class LimitEnforcement(StrEnum):
 
 
 class SetLimitRequest(Message, kw_only=True):
-    scope: LimitScope | None = None
+    scope: HolderScope | None = None
     """Required."""
     name: str = ""
     """Of the user, group or workspace; empty is each user, or each workspace, that has no such limit of its own."""
@@ -46,7 +41,7 @@ class SetLimitRequest(Message, kw_only=True):
 
 class Limit(Message, kw_only=True):
     id: int
-    scope: LimitScope
+    scope: HolderScope
     name: str = ""
     resource_pool: str = ""
     slots: int | None = None
@@ -72,7 +67,7 @@ class LimitResponse(Message, kw_only=True):
 class GetLimitsQuery(Message):
     resource_pool: str = ""
     """Only limits that concern this pool."""
-    scope: LimitScope | None = None
+    scope: HolderScope | None = None
 
 
 class GetLimitsResponse(Message, kw_only=True):

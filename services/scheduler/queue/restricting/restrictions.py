@@ -1,5 +1,5 @@
-"""What restricts plans beside capacity, found with one statement: most clusters have none of it, and then nothing else
-is read."""
+"""What restricts plans beside capacity, and whether anybody has a weight, found with one statement: most clusters have
+none of it, and then nothing else is read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from libs.db.prepared.statements import PreparedStatement
 _RESTRICTIONS: Final = PreparedStatement("""
     SELECT ARRAY(SELECT node FROM node_overrides) AS disabled_nodes,
            EXISTS (SELECT FROM resource_limits WHERE pool IN ('', :pool)) AS has_limits,
+           EXISTS (SELECT FROM share_weights) AS has_weights,
            EXISTS (SELECT FROM maintenance_windows WHERE ends_at > :now::timestamptz) AS has_maintenance
 """)
 
@@ -24,6 +25,8 @@ class Restrictions(Struct, frozen=True):
     """That an administrator has disabled."""
     has_limits: bool
     """Of users, groups or workspaces, in this pool or in all."""
+    has_weights: bool
+    """Of users, groups or workspaces, where they share a pool."""
     has_maintenance: bool
     """That is announced or under way, anywhere."""
 
@@ -31,4 +34,9 @@ class Restrictions(Struct, frozen=True):
 async def restrictions_of(connection: Connection, pool: str, now: datetime) -> Restrictions:
     """Those that concern the plans of ``pool``."""
     [row] = await _RESTRICTIONS.rows(connection, pool=pool, now=now)
-    return Restrictions(frozenset(row["disabled_nodes"]), row["has_limits"], row["has_maintenance"])
+    return Restrictions(
+        disabled_nodes=frozenset(row["disabled_nodes"]),
+        has_limits=row["has_limits"],
+        has_weights=row["has_weights"],
+        has_maintenance=row["has_maintenance"],
+    )

@@ -1,9 +1,10 @@
-"""A pool that is divided among groups, and among users within them, as plans are told of it."""
+"""A pool that is divided among groups, and among users within them, by their weights, as plans are told of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from typing import Literal
 
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig, ShareKind
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
@@ -35,6 +36,31 @@ async def test_who_is_in_several_groups_counts_to_the_first_by_name(world: World
     assert {one.share.partition("/")[0] for one in snapshot.pending} == {f"group {team2}"}
 
 
+async def test_groups_and_users_have_what_they_weigh(world: World) -> None:
+    ann, bob, cid = [await _new_user(world, name) for name in ("ann", "bob", "cid")]
+    lab = await _new_group(world, "lab", ann, bob)
+    await _wants(world, ann, bob, cid)
+    await _set_weight(world, "group", lab, 3)
+    await _set_weight(world, "user", ann, 2)
+    assert await _starts(world, "group", "user") == {ann: 6, bob: 3, cid: 3}
+    jobs = await _starts(world, "group")
+    assert (jobs[cid], abs(jobs[ann] - jobs[bob])) == (3, 1), "what a user weighs is nothing to jobs in a group"
+    assert await _starts(world, "user") == {ann: 6, bob: 3, cid: 3}
+    await _set_weight(world, "workspace", 1, 5)
+    assert (await _snapshot(world, "workspace")).weights["workspace 1"] == 5
+    assert (await _snapshot(world, "user", policy="round_robin")).weights == {}, "others than fair share have none"
+
+
+async def _set_weight(world: World, scope: str, subject: int, weight: float) -> None:
+    await world.api.sql(
+        "INSERT INTO share_weights (scope, subject_id, weight, set_by, set_at)"
+        " VALUES (:scope, :subject, :weight, 1, now()) RETURNING 1",
+        scope=scope,
+        subject=subject,
+        weight=weight,
+    )
+
+
 async def _new_user(world: World, name: str) -> int:
     [ident] = await world.api.sql("INSERT INTO users (username) VALUES (:name) RETURNING id", name=name)
     return int(ident)
@@ -57,8 +83,10 @@ async def _wants(world: World, *users: int) -> None:
                 await insert_allocation(connection, task_id=task, job_id=job)
 
 
-async def _snapshot(world: World, *share_by: ShareKind) -> PoolSnapshot:
-    pool = PoolConfig(pool_name="default", scheduler=SchedulerConfig(type="fair_share", share_by=share_by))
+async def _snapshot(
+    world: World, *share_by: ShareKind, policy: Literal["fair_share", "round_robin"] = "fair_share"
+) -> PoolSnapshot:
+    pool = PoolConfig(pool_name="default", scheduler=SchedulerConfig(type=policy, share_by=share_by))
     cluster = ClusterConfig(resource_pools=(pool,))
     async with world.db.transaction() as connection:
         now = datetime.now(UTC)

@@ -28,3 +28,16 @@ def test_paths(share_by: Sequence[ShareKind], of_member: str, of_who_is_alone: s
     shares = Shares(share_by, groups={2: 7})
     assert (shares.path_of(ROW), shares.path_of(ALONE)) == (of_member, of_who_is_alone)
     assert shares.weights_of([ROW, ALONE]) == {of_member: 3.0}
+
+
+def test_weights_of_the_shares_that_a_path_leads_through() -> None:
+    weights = {"workspace 5": 4.0, "group 7": 0.5, "user 9": 2.0, "user 1": 8.0}
+    shares = Shares(("workspace", "group", "user"), groups={2: 7}, weights=weights)
+    assert shares.weights_of([ROW, ALONE]) == {
+        "workspace 5": 4.0,
+        "workspace 5/group 7": 0.5,
+        "workspace 5/group 7/user 2/j": 3.0,
+        "workspace 5/user 9": 2.0,
+        "workspace 5/user 9/user 9": 2.0,
+    }
+    assert Shares((), weights=weights).weights_of([ROW]) == {"j": 3.0}

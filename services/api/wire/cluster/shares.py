@@ -1,0 +1,37 @@
+"""Weights of the shares of users, groups and workspaces. Endpoints of our own; the reference interface has none."""
+
+from __future__ import annotations
+
+from services.api.wire.base import Message
+from services.api.wire.cluster.holders import HolderScope
+
+
+class SetShareRequest(Message, kw_only=True):
+    scope: HolderScope | None = None
+    """Required."""
+    name: str = ""
+    """Of the user, group or workspace; required."""
+    weight: float | None = None
+    """Greater than 0; required. Who has none weighs 1."""
+
+
+class Share(Message, kw_only=True):
+    id: int
+    scope: HolderScope
+    name: str
+    weight: float
+    set_by: str = ""
+    """Name of the administrator; empty when there is no such user any more."""
+    set_at: str | None = None
+
+
+class ShareResponse(Message, kw_only=True):
+    share: Share
+
+
+class GetSharesQuery(Message):
+    scope: HolderScope | None = None
+
+
+class GetSharesResponse(Message, kw_only=True):
+    shares: list[Share]
