@@ -7,6 +7,7 @@ ended long ago once, and afterwards only what has ended since.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -61,21 +62,24 @@ class Use(Struct, frozen=True):
 
 
 class UseSince:
-    """Use since ``begin``, which remembers what has settled."""
+    """Use since ``begin``, which remembers what has settled. Several may read it at the same time."""
 
     def __init__(self, begin: datetime) -> None:
         self.begin = begin
         self._until = begin
         self._settled: dict[Key, Use] = {}
+        self._settling = asyncio.Lock()
 
     async def read(self, connection: Connection, now: datetime) -> dict[Key, Use]:
         """The use at ``now`` by pool, owner and workspace."""
-        until = max(now - SETTLES_WITHIN, self._until)
-        if until > self._until:
-            rows = await _SETTLED.rows(connection, begin=self.begin, since=self._until, until=until)
-            self._settled = _added(self._settled, rows)
-            self._until = until
-        return _added(self._settled, await _UNSETTLED.rows(connection, begin=self.begin, since=until, now=now))
+        async with self._settling:
+            until = max(now - SETTLES_WITHIN, self._until)
+            if until > self._until:
+                rows = await _SETTLED.rows(connection, begin=self.begin, since=self._until, until=until)
+                self._settled = _added(self._settled, rows)
+                self._until = until
+            settled = self._settled
+        return _added(settled, await _UNSETTLED.rows(connection, begin=self.begin, since=until, now=now))
 
 
 def _added(before: Mapping[Key, Use], rows: Iterable[Mapping[Any, Any]]) -> dict[Key, Use]:

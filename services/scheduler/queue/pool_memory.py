@@ -9,12 +9,12 @@ from typing import Any, Final
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Connection
 from libs.events.capacity import PoolCapacity
+from libs.slot_hours.period_use import PeriodUse
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
 from services.scheduler.queue.pod_needs import PodNeeds
-from services.scheduler.queue.restricting.shared_limits import PeriodUse
 from services.scheduler.queue.restricting.shared_nodes import SharedNodes, shared_nodes
 from services.scheduler.queue.shaped_nodes import shaped_nodes
 

@@ -13,6 +13,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.db.tables.cluster import resource_limits
 from libs.errors import InvalidRequest, NotFound
+from libs.slot_hours.period_use import PeriodUse
 from services.api.actions.cluster.holders import holder_id, required_scope
 from services.api.queries.cluster.limits import find_limit
 from services.api.wire.cluster.holders import HolderScope
@@ -22,9 +23,12 @@ MOST: Final = 100_000_000
 
 
 async def set_limit(
-    db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, now: datetime
+    db: Database, cluster: ClusterConfig, request: SetLimitRequest, *, user_id: int, use: PeriodUse, now: datetime
 ) -> Limit:
-    """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound."""
+    """It takes the place of the one for the same holder and pool. Raises InvalidRequest, NotFound.
+
+    use  remembers what was used, from request to request
+    """
     scope, amount = required_scope(request.scope), _amount(request)
     if request.resource_pool and cluster.pool(request.resource_pool) is None:
         raise NotFound("resource pool", request.resource_pool)
@@ -44,7 +48,9 @@ async def set_limit(
         row = insert(resource_limits).values(**key, **values)
         made = row.on_conflict_do_update(index_elements=list(key), set_=values).returning(resource_limits.c.id)
         ident: int = (await connection.execute(made)).scalar_one()
-        limit = await find_limit(connection, ident, now=now)
+    # Nobody has to wait for the row meanwhile.
+    async with db.read() as connection:
+        limit = await find_limit(connection, ident, use=use, now=now)
     if limit is None:  # whom it is for has been deleted meanwhile
         raise NotFound(scope.value, request.name)
     return limit

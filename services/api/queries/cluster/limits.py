@@ -16,8 +16,9 @@ from libs.db.any_of import any_of
 from libs.db.tables.cluster import resource_limits
 from libs.db.tables.tasks import allocations, jobs
 from libs.db.tables.users import group_members
-from libs.slot_hours.periods import Period, begin_of, next_begin
-from libs.slot_hours.use import Key, Use, UseSince
+from libs.slot_hours.period_use import PeriodUse
+from libs.slot_hours.periods import Period, next_begin
+from libs.slot_hours.use import Key, Use
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.cluster.holders import NAME, concerns, is_for, with_holders
@@ -35,23 +36,26 @@ _HELD: Final = and_(
 
 
 async def list_limits(
-    connection: AsyncConnection, wanted: GetLimitsQuery, *, rights: UserRights, now: datetime
+    connection: AsyncConnection, wanted: GetLimitsQuery, *, rights: UserRights, use: PeriodUse, now: datetime
 ) -> list[Limit]:
-    """Users first, then groups and workspaces; of each, those for everybody first."""
+    """Users first, then groups and workspaces; of each, those for everybody first.
+
+    use  remembers what was used, from request to request
+    """
     query = _limits().where(concerns(resource_limits, rights, Action.SET_LIMITS))
     if wanted.resource_pool:
         query = query.where(_LIMIT.pool.in_(("", wanted.resource_pool)))
     if wanted.scope is not None:
         query = query.where(_LIMIT.scope == wanted.scope.value)
     order = {scope: place for place, scope in enumerate(HolderScope)}
-    found = await _shown(connection, (await connection.execute(query)).mappings().all(), now)
+    found = await _shown(connection, (await connection.execute(query)).mappings().all(), use, now)
     return sorted(found, key=lambda one: (order[one.scope], one.name, one.resource_pool, one.period or ""))
 
 
-async def find_limit(connection: AsyncConnection, ident: int, *, now: datetime) -> Limit | None:
-    """One of them, whomever it is for."""
+async def find_limit(connection: AsyncConnection, ident: int, *, use: PeriodUse, now: datetime) -> Limit | None:
+    """One of them, whomever it is for; ``use`` as for ``list_limits``."""
     rows = (await connection.execute(_limits().where(_LIMIT.id == ident))).mappings().all()
-    found = await _shown(connection, rows, now)
+    found = await _shown(connection, rows, use, now)
     return found[0] if found else None
 
 
@@ -72,9 +76,9 @@ def _used() -> ColumnElement[int]:
     return held.where(_HELD, counts).correlate(resource_limits).scalar_subquery()
 
 
-async def _shown(connection: AsyncConnection, rows: Sequence[RowMapping], now: datetime) -> list[Limit]:
+async def _shown(connection: AsyncConnection, rows: Sequence[RowMapping], use: PeriodUse, now: datetime) -> list[Limit]:
     periods: set[Period] = {row["period"] for row in rows if row["period"]}
-    hours = {period: await UseSince(begin_of(period, now)).read(connection, now) for period in sorted(periods)}
+    hours = {period: await use.read(connection, period, now) for period in sorted(periods)}
     groups = {row["subject_id"] for row in rows if row["scope"] == HolderScope.GROUP.value and row["period"]}
     members = await _members(connection, groups)
     found = []

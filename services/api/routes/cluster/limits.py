@@ -14,15 +14,14 @@ from services.api.wire.cluster.limits import GetLimitsQuery, GetLimitsResponse, 
 
 
 async def get_limits(call: Call[App, GetLimitsQuery, None]) -> GetLimitsResponse:
+    now, use = call.app.clock.now(), call.app.period_use
     async with call.app.db.read() as connection:
-        return GetLimitsResponse(
-            limits=await list_limits(connection, call.query, rights=call.rights, now=call.app.clock.now())
-        )
+        return GetLimitsResponse(limits=await list_limits(connection, call.query, rights=call.rights, use=use, now=now))
 
 
 async def put_limit(call: Call[App, None, SetLimitRequest]) -> LimitResponse:
-    user_id, now = call.principal.user_id, call.app.clock.now()
-    made = await set_limit(call.app.db, call.app.cluster, call.body, user_id=user_id, now=now)
+    app, user_id = call.app, call.principal.user_id
+    made = await set_limit(app.db, app.cluster, call.body, user_id=user_id, use=app.period_use, now=app.clock.now())
     return LimitResponse(limit=made)
 
 

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
-from libs.slot_hours.periods import Period, begin_of, next_begin
-from libs.slot_hours.use import Key, Use, UseSince
+from libs.slot_hours.period_use import PeriodUse
+from libs.slot_hours.periods import Period, next_begin
+from libs.slot_hours.use import Key, Use
 from services.scheduler.plan.snapshot import HourLimit, SlotLimit
 
 LOCK: Final = 0x5E50_1182
@@ -73,20 +74,6 @@ class SharedLimits(Struct, frozen=True):
 
     def keys_of(self, row: Row) -> tuple[str, ...]:
         return self.keys.get((row["owner_id"], row["workspace_id"]), ())
-
-
-class PeriodUse:
-    """What has been used in the periods of now, for the plans of one pool."""
-
-    def __init__(self) -> None:
-        self._since: dict[Period, UseSince] = {}
-
-    async def read(self, connection: Connection, period: Period, now: datetime) -> Mapping[Key, Use]:
-        """Slot-seconds by pool, owner and workspace."""
-        begin = begin_of(period, now)
-        if period not in self._since or self._since[period].begin != begin:
-            self._since[period] = UseSince(begin)
-        return await self._since[period].read(connection, now)
 
 
 async def load_shared_limits(

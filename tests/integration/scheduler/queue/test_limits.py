@@ -13,10 +13,11 @@ from sqlalchemy import text
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.slot_hours.period_use import PeriodUse
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import HourLimit
 from services.scheduler.queue.pool_queue import PoolQueue
-from services.scheduler.queue.restricting.shared_limits import LOCK, PeriodUse, load_shared_limits
+from services.scheduler.queue.restricting.shared_limits import LOCK, load_shared_limits
 from services.scheduler.settings import QueueSettings
 from tests.harness import eventually
 from tests.integration.scheduler.api import OWNER
