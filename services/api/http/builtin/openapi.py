@@ -35,6 +35,7 @@ INTEGERS: Final = frozenset(
         "modelVersionNum",
         "projectId",
         "runId",
+        "shareId",
         "tokenId",
         "trialId",
         "userId",

@@ -21,7 +21,8 @@ from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.actions.cluster.limits import set_limit
 from services.api.queries.cluster.limits import list_limits
-from services.api.wire.cluster.limits import GetLimitsQuery, LimitPeriod, LimitScope, SetLimitRequest
+from services.api.wire.cluster.holders import HolderScope
+from services.api.wire.cluster.limits import GetLimitsQuery, LimitPeriod, SetLimitRequest
 from tests.harness import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 NOON: Final = datetime(2030, 5, 15, 12, tzinfo=UTC)
 USER: Final = 2
 READER: Final = UserRights(Principal(user_id=UserId(USER), username="determined"))
-DAILY: Final = SetLimitRequest(scope=LimitScope.USER, name="determined", slot_hours=100, period=LimitPeriod.DAY)
+DAILY: Final = SetLimitRequest(scope=HolderScope.USER, name="determined", slot_hours=100, period=LimitPeriod.DAY)
 _RAN: Final = text("""
     INSERT INTO allocation_usage (allocation_id, task_id, task_type, owner_id, workspace_name, pool, slots,
                                   requested_at, start_time, end_time)
