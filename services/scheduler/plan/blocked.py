@@ -104,8 +104,8 @@ class BlockedRequests:
     def clearance(self, request: PendingAllocation) -> Clearance:
         nodes = self._nodes_of(request)
         heads = self._heads_on(nodes)
-        if not heads:
-            return Clearance.OPEN
+        if not heads:  # there may be more that are blocked than have a place among them
+            return Clearance.NOWHERE if self._count_ahead(nodes) else Clearance.OPEN
         if self._is_out_of_the_way(request, heads):
             return Clearance.ALL
         ahead = self._count_ahead(nodes)

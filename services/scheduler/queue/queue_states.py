@@ -4,7 +4,7 @@ there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +14,7 @@ from msgspec import Struct
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import PendingAllocation, Placement
 
 _WRITE: Final = PreparedStatement("""
@@ -38,17 +39,10 @@ class QueueState(Struct, frozen=True, kw_only=True):
     nominated: tuple[Placement, ...] = ()
 
 
-def states_after(plan: Plan, pending: Iterable[PendingAllocation]) -> dict[str, QueueState]:
+def states_after(plan: Plan, pending: Sequence[PendingAllocation]) -> dict[str, QueueState]:
     """The states that ``plan`` changes, by allocation."""
-    concerned = {head.allocation for head in plan.blocked} | {one.allocation for one in plan.nominated}
-    before = {request.allocation: _state_of(request) for request in pending if request.allocation in concerned}
-    after = dict(before)
-    for head in plan.blocked:
-        after[head.allocation] = msgspec.structs.replace(
-            after[head.allocation], blocked_at=head.since, overtaken=head.overtaken
-        )
-    for one in plan.nominated:
-        after[one.allocation] = msgspec.structs.replace(after[one.allocation], nominated=one.placements)
+    after = {request.allocation: _state_of(request) for request in remembered(plan, pending)}
+    before = {request.allocation: _state_of(request) for request in pending if request.allocation in after}
     return {allocation: state for allocation, state in after.items() if state != before[allocation]}
 
 

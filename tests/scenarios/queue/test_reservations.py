@@ -8,9 +8,11 @@ from operator import attrgetter
 import msgspec
 import pytest
 
+from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import PoolPolicy
-from tests.scenarios.queue.notation import Case, check
+from services.scheduler.plan.remembered import remembered
+from services.scheduler.plan.snapshot import HeldAllocation, PoolPolicy
+from tests.scenarios.queue.notation import Case, check, snapshot
 from tests.scenarios.queue.virtual_queue import VirtualQueue
 
 W = WaitReason
@@ -208,3 +210,38 @@ def test_a_large_job_among_endless_small_ones_starts_within_the_bound(policy: Po
         raise AssertionError("it never started")
     # Those that pass it on its nodes are bounded; on the third node eight start every half an hour.
     assert passed <= max_overtakes + 24 + 16 * queue.hours
+
+
+def test_of_very_many_that_are_blocked_all_are_ahead_of_less_important_ones() -> None:
+    hosts = range(60)
+    requests = [
+        *(f"busy{host} 2@n{host}" for host in hosts),
+        *(f"large{host} 4[10] on host=h{host}" for host in hosts),
+        *(f"low{host} 1[99] np on host=h{host}" for host in hosts),
+    ]
+    made = plan(
+        snapshot(
+            Case(
+                "a line for each host",
+                {f"n{host}": 4 for host in hosts},
+                "; ".join(requests),
+                kinds={f"n{host}": f"host=h{host} cpu 64" for host in hosts},
+            )
+        )
+    )
+    assert list(made.starts) == []
+
+
+def test_a_former_head_does_not_come_before_the_present_one() -> None:
+    shares = PoolPolicy(queue="fair_share", max_overtakes=0)
+    pool = snapshot(Case("", {"a": 2}, "first 1 by x since 60; next 1 by x since 60; gang 2x1 by y", policy=shares))
+    made = plan(pool)
+    assert [start.allocation for start in made.starts] == ["first"]
+    assert [head.allocation for head in made.blocked] == ["gang"]
+    after = {one.allocation: one for one in remembered(made, pool.pending)}
+    left = tuple(after.get(one.allocation, one) for one in pool.pending if one.allocation != "first")
+    [start] = made.starts
+    held = HeldAllocation(allocation="first", job="first", share="x", pods=((start.placements[0].node, 1),))
+    assert not list(plan(msgspec.structs.replace(pool, pending=left, held=(held,))).starts), (
+        "a slot is kept for the gang"
+    )

@@ -10,6 +10,7 @@ import msgspec
 
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 from tests.scenarios.queue.notation import NOW
 
@@ -88,8 +89,7 @@ class VirtualQueue:
         for gone in made.preempted:
             self.held[gone.allocation] = msgspec.structs.replace(self.held[gone.allocation], leaving=True)
         starts = {start.allocation: start.placements for start in made.starts}
-        blocked = {one.allocation: one for one in made.blocked}
-        nominated = {one.allocation: one.placements for one in made.nominated}
+        after = {request.allocation: request for request in remembered(made, self.pending)}
         left: list[PendingAllocation] = []
         for request in self.pending:
             name = request.allocation
@@ -105,13 +105,5 @@ class VirtualQueue:
                     started_at=self.now,
                 )
                 continue
-            head = blocked.get(name)
-            left.append(
-                msgspec.structs.replace(
-                    request,
-                    nominated=nominated.get(name, request.nominated),
-                    blocked_at=head.since if head else request.blocked_at,
-                    overtaken=head.overtaken if head else request.overtaken,
-                )
-            )
+            left.append(after.get(name, request))
         self.pending = left

@@ -20,6 +20,7 @@ from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.forecast.hour_use import HourUse
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
 
 LEAVES_WITHIN: Final = timedelta(minutes=1)
@@ -152,14 +153,7 @@ class Replay:
             self._left[gone.allocation] = max(self._end_at[gone.allocation] - self.now, LEAVES_WITHIN)
             self._end_at[gone.allocation] = self.now + LEAVES_WITHIN
             heappush(self._ends, (self.now + LEAVES_WITHIN, gone.allocation))
-        for head in made.blocked:
-            if (request := self._pending.get(head.allocation)) is not None:
-                self._pending[head.allocation] = msgspec.structs.replace(
-                    request, blocked_at=head.since, overtaken=head.overtaken
-                )
-        for one in made.nominated:
-            if (request := self._pending.get(one.allocation)) is not None:
-                self._pending[one.allocation] = msgspec.structs.replace(request, nominated=one.placements)
+        self._pending.update({request.allocation: request for request in remembered(made, self._pending.values())})
         policy = self._snapshot.policy
         turns = [
             *(head.since + after for head in made.blocked for after in (policy.hold_limit, policy.max_overtaken_for)),

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 from tests.load.simulate.cluster import SimulatedNode
 from tests.load.simulate.engine.decisions import Begin, Evict, PolicyDecision
@@ -50,14 +49,8 @@ class Resolute:
     def _remember(self, made: Plan) -> None:
         """What the scheduler keeps of a plan for the plans after it."""
         self._leaving |= {int(one.allocation) for one in made.preempted}
-        for head in made.blocked:
-            number = int(head.allocation)
-            self._pending[number] = msgspec.structs.replace(
-                self._pending[number], blocked_at=head.since, overtaken=head.overtaken
-            )
-        for one in made.nominated:
-            number = int(one.allocation)
-            self._pending[number] = msgspec.structs.replace(self._pending[number], nominated=one.placements)
+        after = {int(request.allocation): request for request in remembered(made, self._pending.values())}
+        self._pending.update(after)
 
     def _snapshot(self, state: ClusterState, now: float) -> PoolSnapshot:
         """Structs of jobs that wait or run on are those of the plan before."""
