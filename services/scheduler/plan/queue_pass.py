@@ -15,6 +15,7 @@ import msgspec
 
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
+from services.scheduler.plan.limits.counters import Reached
 from services.scheduler.plan.limits.limits import Limits
 from services.scheduler.plan.missing import Missing
 from services.scheduler.plan.nodes.eligible import Names
@@ -154,7 +155,7 @@ class QueuePass:
         request = queue.first
         reached = self._limits.reached(request, level)
         if reached is not None:
-            self._limits.wait(reached, level)
+            self._keep_limit(request, reached, level)
             self._close(queue, reached.reason, order, detail=reached.detail)
             return
         start, in_reserved = self._find_start(request)
@@ -246,6 +247,11 @@ class QueuePass:
         if self._tree is not None:
             self._tree.add(owner_of(request), request.slots)
 
+    def _keep_limit(self, request: PendingAllocation, reached: Reached, level: int) -> None:
+        """What is less important must not use up what ``request`` waits for, unless it could not start anyway."""
+        if self._occupancy.has_room_when_empty(request):
+            self._limits.wait(reached, level)
+
     def _close(self, queue: QueueClass, reason: WaitReason, order: QueueOrder, *, detail: str = "") -> None:
         for request in queue.rest():
             self._decisions[request.allocation] = Wait(request.allocation, reason, detail)
@@ -261,6 +267,6 @@ class QueuePass:
                 continue
             for request in queue.rest():
                 self._decisions[request.allocation] = Wait(request.allocation, reached.reason, reached.detail)
-            self._limits.wait(reached, queue.rank[0])
+            self._keep_limit(queue.first, reached, queue.rank[0])
         self._blocked_here = []
         self._blocked.leave_level(counted)

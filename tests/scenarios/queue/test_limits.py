@@ -107,6 +107,20 @@ HOURS = [
 CASES = [
     *HOURS,
     Case(
+        "nobody leaves for what others are charged ahead",
+        A8,
+        "a 4@a1 under lab; b 4@a1 under lab for 3600",
+        limits=hours(4, rest=4, preempts=True),
+    ),
+    Case(
+        "what could not start anyway keeps nobody from a limit",
+        {"a1": 8, "a2": 8},
+        "busy 1@a1 under lab; big 16[10] under lab; x 1[50] under lab",
+        "x",
+        {"big": W.SLOT_LIMIT},
+        limits={"lab": SlotLimit(holder="group lab", most=16)},
+    ),
+    Case(
         "others pass what waits for a limit",
         A8,
         "t1 2@a1 under ann; t2 4 under ann; t3 4 under bob",

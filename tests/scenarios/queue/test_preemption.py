@@ -24,6 +24,15 @@ def asha(first: int, last: int, rest: str) -> str:
 
 
 CASES = [
+    Case(
+        "that nobody leaves for a later one says nothing of an earlier one",
+        {"n1": 4},
+        "u 2@n1 np; head 4; a 2 expected 200000; v 2@n1; b 2 expected 60",
+        "",
+        {"a": W.PREEMPTING, "b": W.NO_ROOM},
+        preempts="v>a",
+        policy=PREEMPTS,
+    ),
     Case("nothing to preempt", A4, "t1 4[40]; t6 0[50]", "t1", {"t6": W.TOO_LARGE}, policy=PREEMPTS, aux=0),
     Case(
         "only what the blocked one can take the place of leaves",

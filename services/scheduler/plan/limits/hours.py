@@ -45,8 +45,8 @@ class HourCounter(LimitCounter):
 
     def excess(self) -> float:
         """Everything that has no end leaves when all is used."""
-        used = self._limit.spent_s + self._limit.rest_s
-        return inf if self._limit.preempts and used >= self._limit.most_s else 0.0
+        # What others are charged ahead may come back: nobody leaves for that.
+        return inf if self._limit.preempts and self._limit.spent_s >= self._limit.most_s else 0.0
 
     def concerns(self, held: HeldAllocation) -> bool:
         """What says when it ends is charged already."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from math import inf
 from typing import Final
 
 from services.scheduler.plan.decisions import Preempt
@@ -52,9 +51,9 @@ class Preemption:
         self._candidates = candidates(may_leave, rank, pool.now) if policy.preempts else []
         self._gone: set[str] = set()
         self._bound: Units | None = None
-        # By rank, requests that ask later may ask no more than those that asked before; of shares, those may that have
-        # less. So what failed need not be tried again: the least share for which it did.
-        self._failed: dict[tuple[object, ...], float] = {}
+        # What failed need not be tried again: who has a larger share may ask no more than who has a smaller one, and
+        # without shares nobody more than who ranks before. The least for which it failed.
+        self._failed: dict[tuple[object, ...], tuple[float, Rank | None]] = {}
         self._waves_left = _WAVES
 
     def exclude(self, held: HeldAllocation) -> None:
@@ -74,7 +73,9 @@ class Preemption:
         scope = (demand, in_reserved, owner.rpartition("/")[0] if self._tree else "")
         if self._tree is not None:
             asks = self._tree.path(owner)[-1].ratio_with(request.slots)
-        if not self._candidates or not self._waves_left or asks >= self._failed.get(scope, inf):
+        asking = asks, None if self._tree is not None else rank
+        failed = self._failed.get(scope)
+        if not self._candidates or not self._waves_left or (failed is not None and asking >= failed):
             return None
         if self._if_all_left.has(demand):
             later = self._occupancy.left_later(in_reserved=in_reserved)
@@ -82,7 +83,7 @@ class Preemption:
             if chosen is not None and (found := self._preempt(request, chosen, later)) is not None:
                 self._waves_left -= 1
                 return found
-        self._failed[scope] = asks
+        self._failed[scope] = asking
         return None
 
     def _preempt(
