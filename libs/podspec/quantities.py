@@ -41,7 +41,7 @@ def amount_in(values: Mapping[str, str | int | float] | None, resource: str) -> 
     return quantity((values or {}).get(resource, 0))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # True is 1 to a dictionary, and no amount
 def units(resource: str, value: str | int | float) -> int:
     """The amount as the scheduler of Kubernetes counts it, rounded up: ``cpu`` in thousandths of a core, memory and
     storage in bytes, anything else in pieces; 0 for what is no amount or less than nothing."""

@@ -161,7 +161,11 @@ def _of_pod_level(resources: Json, of_containers: Mapping[str, int]) -> Requests
 
 
 def _quantities(value: Any) -> dict[str, str | int | float]:
-    return {str(name): each for name, each in _object(value).items() if isinstance(each, str | int | float)}
+    return {
+        str(name): each
+        for name, each in _object(value).items()
+        if isinstance(each, str | int | float) and not isinstance(each, bool)
+    }
 
 
 def _object(value: Any) -> Json:

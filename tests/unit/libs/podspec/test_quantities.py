@@ -26,6 +26,11 @@ def test_units(resource: str, written: str | float, expected: int) -> None:
     assert units(resource, written) == expected
 
 
+def test_truth_is_no_amount_and_does_not_change_what_one_is() -> None:
+    resource = "example.com/of-this-test"  # of which nothing is remembered
+    assert [units(resource, value) for value in (True, 1)] == [0, 1]
+
+
 @pytest.mark.parametrize("written", ["1e99999999", "1e999", "9" * 1000, "1." + "0" * 1000])
 def test_what_would_take_seconds_to_compute_with_is_no_amount(written: str) -> None:
     assert quantity(written) == 0

@@ -17,7 +17,7 @@ MIG = SlotResource("nvidia.com/mig-1g.5gb")
 MIB = 1 << 20
 
 
-def container(name: str = "other", *, restart: str | None = None, **resources: dict[str, str]) -> dict[str, Any]:
+def container(name: str = "other", *, restart: str | None = None, **resources: dict[str, str | bool]) -> dict[str, Any]:
     made: dict[str, Any] = {"name": name, "resources": resources}
     return made if restart is None else {**made, "restartPolicy": restart}
 
@@ -49,6 +49,13 @@ REQUESTS = [
         0,
         CPU,
         {"cpu": 250},
+    ),
+    (
+        "what is no amount counts as if it were not there",
+        {"containers": [container(MAIN, limits={"cpu": "2"}, requests={"cpu": True, "memory": False})]},
+        1,
+        GPU,
+        {"nvidia.com/gpu": 1, "cpu": 2000},
     ),
     (
         "limits count where nothing is requested",
