@@ -3,7 +3,9 @@
 The end of a task and the state of its node reach a scheduler on different ways: when a node is drained, the end of the
 pod that was evicted there comes first, and a plan would give the slots that came free to somebody else. So a launcher
 says with each observation which nodes of the pods take no new ones; that counts until a capacity is there that was seen
-later. Whoever starts to schedule begins with the last capacity that was reported.
+later. Nothing tells when the capacity of a launcher that does not count was seen; it is believed, for otherwise closed
+nodes would stay closed for as long as that launcher is there. Whoever starts to schedule begins with the last capacity
+that was reported.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class ClosedNodes:
     def without_closed(self, capacity: PoolCapacity) -> PoolCapacity:
         """The capacity without the nodes that were closed after it was seen; forgets what it says itself."""
         nodes = self._closed.get(capacity.pool)
-        if not nodes:
+        if not nodes or not capacity.revision:
             return capacity
         closed = {node: revision for node, revision in nodes.items() if revision > capacity.revision}
         self._closed[capacity.pool] = closed

@@ -35,6 +35,13 @@ def test_an_older_observation_that_comes_again_changes_nothing() -> None:
     assert in_service(closed, capacity(6)) == ["a"]
 
 
+def test_a_launcher_of_a_release_that_does_not_count_opens_them() -> None:
+    closed = ClosedNodes()
+    closed.note(seen(5, "a"))
+    assert in_service(closed, capacity(0)) == ["a"]
+    assert in_service(closed, capacity(4)) == [], "which the release after it has seen before"
+
+
 def test_nodes_of_other_pools_and_unknown_ones_are_left_alone() -> None:
     closed = ClosedNodes()
     closed.note(seen(5, "a", "gone"))
