@@ -6,8 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import select, text
 
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.tables.tasks import wait_notes
 from libs.events.changes import AllocationChanged
 from libs.events.logs import LogBatch
@@ -16,6 +19,7 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.wait_lines import PAUSE, tell_waits
 from services.scheduler.queue.wait_notes import note_waits
 from tests.harness import eventually
+from tests.harness.statements import counted_statements
 from tests.integration.scheduler.world import World
 
 QUEUE = "In the queue of default: "
@@ -24,12 +28,43 @@ SLOTS = "waiting for slots to become free"
 
 async def test_a_reason_has_a_code_that_stays_while_its_numbers_change(world: World) -> None:
     waiting = await _one_that_waits(world)
-    [noted] = await _notes(world)
-    assert (noted["allocation_id"], noted["code"], noted["reason"]) == (waiting["allocation_id"], "no_room", SLOTS)
+    noted = await _note_of(world, waiting["allocation_id"])
+    assert (noted["code"], noted["reason"]) == ("no_room", SLOTS)
     assert await _since(world, Wait(waiting["allocation_id"], WaitReason.NO_ROOM, "3 are missing")) == noted["since"]
     assert await _since(world, Wait(waiting["allocation_id"], WaitReason.POOL_QUOTA)) > noted["since"]
     [row] = [row for row in await world.api.allocations() if row["assigned_at"] is None]
     assert row["wait_reason"] == "the quota of the resource pool is used up"
+
+
+async def test_any_number_of_sentences_is_one_statement(world: World, own_database_url: str) -> None:
+    """Those that name what a user has used differ from user to user."""
+    idents = await _some_that_wait(world, 3)
+    one = [Wait(idents[0], WaitReason.NO_ROOM, "some are missing")]
+    several = [
+        Wait(idents[0], WaitReason.SLOT_LIMIT, "user a holds 2 of 2 slots"),
+        Wait(idents[1], WaitReason.SLOT_LIMIT, "user b holds 3 of 3 slots"),
+        Wait(idents[2], WaitReason.POOL_QUOTA),
+    ]
+    assert await _statements(own_database_url, several) == await _statements(own_database_url, one)
+    await _statements(own_database_url, several)
+    rows = {row["allocation_id"]: row["wait_reason"] for row in await world.api.allocations()}
+    notes = [await _note_of(world, ident) for ident in idents]
+    assert [rows[ident] for ident in idents] == [wait.sentence for wait in several]
+    assert [(note["code"], note["reason"]) for note in notes] == [(w.reason.code, str(w.reason)) for w in several]
+
+
+async def test_rows_that_somebody_holds_or_that_wait_no_more_are_left_as_they_are(world: World) -> None:
+    idents = await _some_that_wait(world, 3)
+    await world.api.sql("UPDATE allocations SET wait_reason = 'before'")
+    started = "UPDATE allocations SET assigned_at = now() WHERE allocation_id = :id"
+    await world.api.sql(started, id=idents[1])
+    async with world.db.transaction() as holding, world.db.transaction() as noting:
+        lock = text("SELECT 1 FROM allocations WHERE allocation_id = :id FOR UPDATE")
+        await holding.execute(lock, {"id": idents[0]})
+        waits = [Wait(ident, WaitReason.POOL_QUOTA) for ident in idents]
+        await note_waits(noting, waits, now=datetime.now(UTC))
+    rows = {row["allocation_id"]: row["wait_reason"] for row in await world.api.allocations()}
+    assert [rows[ident] for ident in idents] == ["before", "before", str(WaitReason.POOL_QUOTA)]
 
 
 async def test_the_log_of_a_task_says_once_why_it_waits(world: World) -> None:
@@ -74,10 +109,29 @@ async def _one_that_waits(world: World) -> dict[str, Any]:
         await w.api.create(resources={"slots_per_trial": 8, "resource_pool": "default"})
         await eventually(lambda: _waits_for_slots(w))
         [waiting] = [row for row in await w.api.allocations() if row["assigned_at"] is None]
-    # Where that took long, its scheduler has told it already.
+    await _forget_what_was_told(world)
+    return dict(waiting)
+
+
+async def _some_that_wait(world: World, count: int) -> list[str]:
+    """As many, in the order of their ids, in a pool without a launcher; nothing else is there."""
+    world.cluster = ClusterConfig(resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")))
+    async with world.scheduling() as w:
+        for _ in range(count):
+            await w.api.create(pool="other")
+        await eventually(lambda: _count_reasons(w, count))
+    await _forget_what_was_told(world)
+    return sorted(row["allocation_id"] for row in await world.api.allocations())
+
+
+async def _count_reasons(w: World, count: int) -> bool:
+    return sum(bool(row["wait_reason"]) for row in await w.api.allocations()) == count
+
+
+async def _forget_what_was_told(world: World) -> None:
+    """Where it took long until something waited, its scheduler has told it already."""
     await world.api.sql("UPDATE wait_notes SET told = '', told_at = NULL")
     await world.api.sql("DELETE FROM outbox")
-    return dict(waiting)
 
 
 async def _waits_for_slots(w: World) -> bool:
@@ -88,9 +142,23 @@ async def _since(world: World, wait: Wait) -> datetime:
     """Since when that is noted to be so, once it has been noted."""
     async with world.db.transaction() as connection:
         await note_waits(connection, [wait], now=datetime.now(UTC))
-    [noted] = await _notes(world)
-    since: datetime = noted["since"]
+    since: datetime = (await _note_of(world, wait.allocation))["since"]
     return since
+
+
+async def _statements(url: str, waits: list[Wait]) -> int:
+    """How many it takes to note them."""
+    with counted_statements() as sent:
+        async with connect_database(DatabaseSettings(url=url)) as db, db.transaction() as connection:
+            before = len(sent)
+            await note_waits(connection, waits, now=datetime.now(UTC))
+            return len(sent) - before
+
+
+async def _note_of(world: World, allocation: str) -> Any:
+    """What has started meanwhile may have one, too."""
+    [noted] = [note for note in await _notes(world) if note["allocation_id"] == allocation]
+    return noted
 
 
 async def _notes(world: World) -> list[Any]:
