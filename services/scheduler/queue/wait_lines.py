@@ -24,7 +24,7 @@ NOT_BEFORE: Final = timedelta(seconds=5)
 PAUSE: Final = timedelta(minutes=1)
 """Between two lines of a task."""
 _AT_ONCE: Final = 200
-"""Lines of one round; the next one goes on."""
+"""Lines of one round; the next one goes on with those that were told nothing for the longest time."""
 
 # The rows of allocations are locked: that makes the numbers of the lines of a task grow in the order of their commits.
 _UNTOLD: Final = PreparedStatement("""
@@ -34,7 +34,7 @@ _UNTOLD: Final = PreparedStatement("""
     WHERE a.released_at IS NULL AND a.assigned_at IS NULL AND a.requested_at <= :waited_since
       AND a.wait_reason NOT IN ('', n.told)
       AND NOT EXISTS (SELECT FROM wait_notes o WHERE o.task_id = a.task_id AND o.told_at > :told_since)
-    ORDER BY a.allocation_id LIMIT :most
+    ORDER BY n.told_at NULLS FIRST, a.allocation_id LIMIT :most
     FOR NO KEY UPDATE OF a SKIP LOCKED
 """)
 _TOLD: Final = PreparedStatement("""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+import pytest
 from sqlalchemy import select, text
 
 from libs.cluster.config import ClusterConfig, PoolConfig
@@ -89,6 +90,20 @@ async def test_a_log_has_one_line_a_minute_about_it(world: World) -> None:
     assert await _lines(world, waiting) == [f"{QUEUE}{SLOTS}", f"{QUEUE}more"]
     codes = [event.reason_code for event in await _events(world)]
     assert codes == ["no_room", ""], "another release has written the second, and its code is not known"
+
+
+async def test_who_was_told_nothing_for_the_longest_time_comes_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idents = await _some_that_wait(world, 2)
+    monkeypatch.setattr("services.scheduler.queue.wait_lines._AT_ONCE", 1)
+    at = datetime.now(UTC) + timedelta(seconds=10)
+    told = []
+    for count in range(3):
+        await world.api.sql("UPDATE allocations SET wait_reason = :sentence", sentence=f"{count} are missing")
+        assert await _tell(world, at + count * PAUSE) == 1
+        told.append((await _events(world))[-1].allocation_id)
+    assert told == [idents[0], idents[1], idents[0]]
 
 
 async def test_what_waits_no_more_is_forgotten(world: World) -> None:
