@@ -28,7 +28,8 @@ from tests.integration.scheduler.world import QUICK, World, background
 
 POOL = "default"
 LABEL = "resolute-test/pool"
-GANG_GRACE_S = 3.0
+GANG_GRACE_S = 60.0
+"""Long enough for every gang that has room, however busy the machine is."""
 
 Loops = list[asyncio.Task[Any]]
 """The relay of the outbox, and then the scheduler."""
@@ -70,6 +71,11 @@ class ClusterPool:
         """End the one that is there as if it was killed, and start another."""
         await end(self._loops.pop())
         self._loops.append(asyncio.ensure_future(self.world.scheduler(QUICK).run()))
+
+    async def start_launcher_that_takes_gangs_back(self) -> None:
+        """It gives a gang three seconds to find its places."""
+        self.launcher.settings = msgspec.structs.replace(self.launcher.settings, gang_grace_s=3.0)
+        await self.launcher.start()
 
     async def cordon(self, node: str, *, closed: bool = True) -> None:
         path = f"/api/v1/nodes/{node}"

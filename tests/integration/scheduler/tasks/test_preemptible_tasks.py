@@ -47,7 +47,7 @@ async def test_what_opted_in_is_stopped_with_grace_and_starts_again(world: World
         trial = (await w.launcher.running(2))[1]
         gone = await w.api.allocation(first)
         assert (gone["kill_reason"], gone["exit_kind"]) == (CLUSTER_PREEMPTS, "")
-        [waits] = await _waiting(w)
+        [waits] = await eventually(lambda: _waiting(w))
         assert waits == f"{first.removesuffix('.1')}.2"
         assert await _end_of(w, first) is None
         await w.launcher.exit(trial)
