@@ -98,7 +98,16 @@ def cluster_config(namespace: str, release: str) -> Object:
 
 
 @pytest.fixture(scope="module")
-def submitted(submitting: Submitting) -> dict[str, int]:
+def suitable_nodes(submitting: Submitting) -> Iterator[None]:
+    """Nodes that have what the examples select: where none has, no Job is made."""
+    nodes, labels = submitting.kubectl, ("x=1", "y=3", "z=4", "gpu=any")
+    nodes("label", "nodes", "--all", "--overwrite", *labels)
+    yield
+    nodes("label", "nodes", "--all", *(f"{label.partition('=')[0]}-" for label in labels))
+
+
+@pytest.fixture(scope="module")
+def submitted(submitting: Submitting, suitable_nodes: None) -> dict[str, int]:
     """Name of an example -> the experiment whose template has its base, and which has its patch itself."""
     return {
         example.name: submitting.experiment(
