@@ -39,7 +39,7 @@ async def test_a_trial_starts_where_its_node_selector_says(world: World) -> None
         [first] = await w.launcher.running()
         assert await _nodes(w, first) == [OBSERVED]
         await w.api.create(slots=8, environment=on("v100"))
-        await _until_it_waits(w, "waiting for slots to become free")
+        await until_it_waits(w, "waiting for slots to become free")
         await w.launcher.exit(first)
         second = (await w.launcher.running(2))[1]
         assert await _nodes(w, second) == [OBSERVED]
@@ -49,7 +49,7 @@ async def test_a_wait_says_what_no_node_has(world: World) -> None:
     async with world.scheduling() as w:
         await offer(w)
         await w.api.create(slots=16, environment=on("h100"))
-        await _until_it_waits(
+        await until_it_waits(
             w,
             "no node of the resource pool meets its requirements: "
             "needs a node with gpu=h100, which no node has; 2 nodes meet all other conditions",
@@ -69,7 +69,7 @@ async def test_cores_that_running_tasks_request_are_not_given_twice(world: World
         await w.api.create(slots=1, environment=on("a100", cpu="5"))
         [first] = await w.launcher.running()
         await w.api.create(slots=1, environment=on("a100", cpu="4"))
-        await _until_it_waits(
+        await until_it_waits(
             w, "waiting for cores, memory or other resources to become free where slots are: needs 4.1 cores"
         )
         await w.launcher.exit(first)
@@ -109,7 +109,7 @@ async def _nodes(w: World, allocation: str) -> list[str]:
     return [place["node"] for place in (await w.api.allocation(allocation))["places"]]
 
 
-async def _until_it_waits(w: World, sentence: str) -> None:
+async def until_it_waits(w: World, sentence: str) -> None:
     """With that one; what starts may have waited, too, before there was a capacity."""
 
     async def is_so() -> bool:

@@ -25,8 +25,7 @@ async def test_what_no_node_has_is_impossible_in_the_words_of_the_planner(world:
         [answer] = await ask(w, request_of(8, pod_spec=_pod("h100")))
         assert (answer.starts_now, answer.is_possible, answer.reason_code) == (False, False, "no_such_node")
         await w.api.create(slots=8, environment=nodes.on("h100"))
-        await eventually(lambda: nodes.reasons(w))
-        assert await nodes.reasons(w) == [answer.reason]
+        await nodes.until_it_waits(w, answer.reason)
         assert "gpu=h100, which no node has" in answer.reason
 
 
