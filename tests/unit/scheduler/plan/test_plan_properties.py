@@ -19,6 +19,7 @@ from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import (
     HeldAllocation,
     HourLimit,
@@ -175,7 +176,6 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
     """The pool after ``made``, when nobody has left yet."""
     starts = {start.allocation: start for start in made.starts}
     leaving = {one.allocation for one in made.preempted}
-    nominated = {one.allocation: one.placements for one in made.nominated}
     charged = charges(pool, made)
     limits = {
         key: msgspec.structs.replace(limit, rest_s=limit.rest_s + charged[key])
@@ -183,7 +183,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
         else limit
         for key, limit in pool.limits.items()
     }
-    blocked = {one.allocation: one for one in made.blocked}
+    after = {request.allocation: request for request in remembered(made, pool.pending)}
     held = [msgspec.structs.replace(one, leaving=one.leaving or one.allocation in leaving) for one in pool.held]
     pending = []
     for request in pool.pending:
@@ -207,15 +207,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                 )
             )
             continue
-        head = blocked.get(request.allocation)
-        pending.append(
-            msgspec.structs.replace(
-                request,
-                nominated=nominated.get(request.allocation, request.nominated),
-                blocked_at=head.since if head else request.blocked_at,
-                overtaken=head.overtaken if head else request.overtaken,
-            )
-        )
+        pending.append(after.get(request.allocation, request))
     return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending), limits=limits)
 
 
