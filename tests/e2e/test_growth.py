@@ -28,6 +28,8 @@ HISTORY = frozenset(
         "accelerator_data",
         # Of each allocation, for the reports of usage.
         "allocation_usage",
+        # Of each that was told when it starts, for thirty days: how far off that was.
+        "estimate_errors",
         "metrics",
         # Of a trial that has reported, some time after it has.
         "metric_groups",
