@@ -36,6 +36,7 @@ from services.scheduler.deletion.workspaces import WorkspaceDeletion
 from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.forecast.forecaster import Forecaster
+from services.scheduler.forecast.past_runs import PastRunsCache
 from services.scheduler.forecast.queue_checks import QueueChecks
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
@@ -139,11 +140,12 @@ class SchedulerController:
         self._usage_days = UsageDays(db=db, clock=clock)
         self._row_counts = RowCounts(db=db)
         self._wait_lines = WaitLines(db=db, clock=clock)
+        past = PastRunsCache(otherwise=timedelta(seconds=settings.forecast.default_run_s))
         self._forecaster = Forecaster(
-            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast
+            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast, past=past
         )
         self._queue_checks = QueueChecks(
-            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast
+            db=db, clock=clock, cluster=cluster, capacity=self._capacity.of, settings=settings.forecast, past=past
         )
         self._queues = {
             pool.pool_name: PoolQueue(
@@ -154,7 +156,7 @@ class SchedulerController:
                 capacity=self._capacity_now,
                 ended=self._allocation_ended,
                 settings=settings.queue,
-                past_runs=self._forecaster.past_runs,
+                past_runs=lambda: past.known,
                 capacities=self._capacity.all,
             )
             for pool in cluster.resource_pools

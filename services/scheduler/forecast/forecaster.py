@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection
-from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -57,21 +56,18 @@ class Forecaster:
         cluster: ClusterConfig,
         capacity: Callable[[str], PoolCapacity | None],
         settings: ForecastSettings,
+        past: PastRunsCache,
     ) -> None:
         self._db = db
         self._clock = clock
         self._cluster = cluster
         self._capacity = capacity
         self._settings = settings
-        self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
+        self._past = past
         self._memories = {pool.pool_name: PoolMemory(cluster=cluster, pool=pool) for pool in cluster.resource_pools}
         self._shown: set[str] = set()
         self._estimated = {pool.pool_name for pool in cluster.resource_pools}
         """Pools that may have rows: of those of the scheduler before nobody knows."""
-
-    def past_runs(self) -> PastRuns:
-        """As they were known at the last estimate."""
-        return self._past.known
 
     async def run(self) -> None:
         """Estimate until cancelled."""

@@ -42,7 +42,7 @@ _KINDS: Final = PreparedStatement("""
 
 
 class PastRunsCache:
-    """Medians, read anew once a minute at most, and only when somebody asks."""
+    """Medians, read anew once a minute at most, and only when somebody asks; one for all who do."""
 
     def __init__(self, *, otherwise: timedelta) -> None:
         self._otherwise = otherwise

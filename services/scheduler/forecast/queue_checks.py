@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -82,13 +81,14 @@ class QueueChecks:
         cluster: ClusterConfig,
         capacity: Callable[[str], PoolCapacity | None],
         settings: ForecastSettings,
+        past: PastRunsCache,
     ) -> None:
         self._db = db
         self._clock = clock
         self._cluster = cluster
         self._capacity = capacity
         self._settings = settings
-        self._past = PastRunsCache(otherwise=timedelta(seconds=settings.default_run_s))
+        self._past = past
         self._memories = {pool.pool_name: PoolMemory(cluster=cluster, pool=pool) for pool in cluster.resource_pools}
         self._turn = asyncio.Lock()
 

@@ -30,20 +30,3 @@ class WaitReason(StrEnum):
     def code(self) -> str:
         """A stable name for programs; labels of metrics have it, too."""
         return self.name.lower()
-
-
-BLOCKS_LOWER_PRIORITIES = frozenset(
-    {
-        WaitReason.NO_ROOM,
-        WaitReason.NO_AUX_ROOM,
-        WaitReason.NO_RESOURCES,
-        WaitReason.OUT_OF_SERVICE,
-        WaitReason.PREEMPTING,
-        WaitReason.BEHIND_RESERVATION,
-    }
-)
-"""Waiting for something that any less important request would use up. The other reasons are the request's own.
-
-TOO_LARGE is not among them: all others could leave, and it would wait as before. Once there are nodes enough for it, it
-waits for room like anybody else.
-"""

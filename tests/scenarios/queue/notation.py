@@ -6,14 +6,10 @@ one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nod
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
 may not be preempted; ``leaving``; ``by user`` for its share; ``under key,key`` for shared limits that it counts
 against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds that it has; ``expected 60`` for what it is
-expected to run; ``saved 60`` for seconds since
-its last checkpoint; ``since 60`` for seconds that it is blocked; ``overtaken 3``; ``nominated node,node``; ``at 3`` for
-a job that was moved to where one would stand that was the fourth; ``back 2`` for what was preempted twice, and ``ago
-60`` for seconds since it has come back; ``on gpu=a100,zone=x`` for labels that its nodes must have;
-``cpu 4`` for cores of each pod, ``tolerates team`` for a taint.
-
-Kinds of nodes are written as labels, ``cpu 8`` for their cores, ``taint team``, ``cordoned``, ``unready``, ``claims``
-where devices are given out by claims only, ``foreign 2`` for cores that pods of others request.
+expected to run; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is blocked;
+``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to where one would stand that was the
+fourth; ``back 2`` for what was preempted twice, and ``ago 60`` for seconds since it has come back; ``on
+gpu=a100,zone=x`` for labels that its nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint.
 """
 
 from __future__ import annotations

@@ -133,6 +133,7 @@ def _forecaster(world: World, clock: FakeClock, **settings: Any) -> Forecaster:
         cluster=world.cluster,
         capacity=lambda _: CAPACITY,
         settings=ForecastSettings(**settings),
+        past=PastRunsCache(otherwise=HOUR),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck, WaitingRequest
 from services.api.access.principal import Principal
+from services.scheduler.forecast.past_runs import PastRunsCache
 from services.scheduler.forecast.queue_checks import QueueChecks
 from services.scheduler.settings import ForecastSettings
 from tests.harness import eventually
@@ -61,6 +63,7 @@ async def test_a_question_leaves_nothing_behind(world: World) -> None:
         cluster=world.cluster,
         capacity=lambda _: CAPACITY,
         settings=ForecastSettings(),
+        past=PastRunsCache(otherwise=timedelta(hours=1)),
     )
     before = await _counts(world)
     answers = await checks.answers((request_of(8), request_of(4), request_of(16)))
