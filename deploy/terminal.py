@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TextIO
 
 Colour = Literal["red", "yellow", "green", "bold", "dim"]
@@ -25,6 +25,13 @@ def colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool
 def paint(text: str, colour: Colour, *, coloured: bool) -> str:
     """``text`` in a colour, or as it is."""
     return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if coloured else text
+
+
+def in_columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table as lines; its columns are as wide as the widest cell."""
+    table = [*rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def duration(seconds: float) -> str:

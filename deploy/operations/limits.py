@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deploy.command_line import Commands, behind_the_command
 from deploy.operations.master import add_master_arguments, calling
-from deploy.terminal import in_a_line
+from deploy.terminal import in_a_line, in_columns
 from libs.errors import FailedPrecondition
 
 _PATH: Final = "/api/v1/resolute/limits"
@@ -97,9 +97,7 @@ def _is_meant(limit: Mapping[str, Any], arguments: Namespace) -> bool:
 
 def as_lines(limits: Sequence[Mapping[str, Any]]) -> list[str]:
     """A table: for whom, where, how much, what of it is used and left, and what happens to those who hold more."""
-    rows = [("FOR", "POOL", "LIMIT", "USED", "LEFT", "ENFORCE", "SET BY"), *map(_row, limits)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return in_columns([("FOR", "POOL", "LIMIT", "USED", "LEFT", "ENFORCE", "SET BY"), *map(_row, limits)])
 
 
 def _row(limit: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deploy.command_line import Commands, behind_the_command
 from deploy.operations.master import add_master_arguments, calling
-from deploy.terminal import in_a_line
+from deploy.terminal import in_a_line, in_columns
 from libs.errors import FailedPrecondition
 
 _PATH: Final = "/api/v1/resolute/shares"
@@ -69,9 +69,7 @@ def _delete(arguments: Namespace) -> int:
 
 def as_lines(shares: Sequence[Mapping[str, Any]]) -> list[str]:
     """A table: whose weight, how much, and who has set it."""
-    rows = [("FOR", "WEIGHT", "SET BY"), *map(_row, shares)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return in_columns([("FOR", "WEIGHT", "SET BY"), *map(_row, shares)])
 
 
 def _row(share: Mapping[str, Any]) -> tuple[str, ...]:
