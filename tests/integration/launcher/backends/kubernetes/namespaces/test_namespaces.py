@@ -15,6 +15,7 @@ import pytest
 from libs.bus import Bus
 from libs.events.capacity import PoolCapacity
 from libs.events.orders import Environment
+from services.launcher.backends.kubernetes.client.api import Refused
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import faulty_proxy
 from tests.integration.launcher.backends.kubernetes.launcher_harness import (
@@ -227,11 +228,16 @@ async def test_a_namespace_that_is_deleted_ends_its_runs_and_no_others(
     assert not ended.stopped
     await mighty.withdraw(theirs)
 
-    async def is_gone() -> bool:
-        found = await bound.items("/api/v1/namespaces")
-        return bound.name not in {item["metadata"]["name"] for item in found}
+    # Lists show that it is gone before admission, which goes by a copy of its own, knows.
+    async def admits_nothing() -> bool:
+        body = {"metadata": {"name": "late"}}
+        try:
+            await bound.api.request("POST", bound.paths.config_maps, body=body, query={"dryRun": "All"})
+        except Refused as error:
+            return error.code == 404
+        return False
 
-    await eventually(is_gone, timeout_s=60)
+    await eventually(admits_nothing, timeout_s=60)
     late = await mighty.run(task(), namespace=bound.name)
     ended = await mighty.until_ended(late)
     assert ended.failure == "LAUNCH_ERROR"
