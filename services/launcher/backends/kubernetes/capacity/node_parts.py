@@ -13,10 +13,13 @@ from services.launcher.backends.kubernetes.client.objects import Node, Taint
 SIGNIFICANT_BITS: Final = 8
 """Of memory and storage in a shape. Nodes of one kind differ by far less than the last of them."""
 _ROUNDED: Final[tuple[str, ...]] = ("memory", "ephemeral-storage")
+LEAVING_TAINTS: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Taints by which autoscalers mark nodes that they are about to delete; the last one is of Karpenter before 1.0. Pods
+that tolerate every taint would be started there only to be evicted."""
 
 
 class BadNodes(Struct, frozen=True, kw_only=True):
-    """What the configuration of a pool takes for a reason to start nothing on a node."""
+    """Reasons to start nothing on a node: those that the configuration of a pool names, and its coming deletion."""
 
     conditions: tuple[str, ...] = ()
     """``KernelDeadlock`` is bad when it is True, ``GpuHealthy=False`` when it is that."""
@@ -24,13 +27,14 @@ class BadNodes(Struct, frozen=True, kw_only=True):
     """Keys, or ``key=value``."""
 
     def of(self, node: Node) -> tuple[str, ...]:
-        """Those that the node has, in the order of the configuration."""
+        """Those that the node has, in the order of the configuration; the marks of autoscalers come last."""
         conditions = {f"{each.type}={each.status}" for each in node.status.conditions}
         conditions |= {each.type for each in node.status.conditions if each.status == "True"}
         taints = {each.key for each in node.spec.taints} | {f"{each.key}={each.value}" for each in node.spec.taints}
         return (
             *(each for each in self.conditions if each in conditions),
             *(each for each in self.taints if each in taints),
+            *(each for each in LEAVING_TAINTS if each in taints and each not in self.taints),
         )
 
 

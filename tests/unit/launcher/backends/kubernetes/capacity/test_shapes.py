@@ -177,6 +177,17 @@ def test_labels_stay_in_shapes_when_nodes_differ_otherwise() -> None:
         (BadNodes(taints=("xid=79",)), {}, [("xid", "79")], ("xid=79",)),
         (BadNodes(taints=("xid=79",)), {}, [("xid", "13")], ()),
         (BadNodes(), {"KernelDeadlock": "True"}, [("xid", "79")], ()),
+        *(
+            (BadNodes(taints=("xid",)), {}, [(mark, "now"), ("xid", "79")], ("xid", mark))
+            for mark in ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+        ),
+        (
+            BadNodes(taints=("karpenter.sh/disrupted",)),
+            {},
+            [("karpenter.sh/disrupted", "")],
+            ("karpenter.sh/disrupted",),
+        ),
+        (BadNodes(), {}, [("DeletionCandidateOfClusterAutoscaler", "1")], ()),
     ],
 )
 def test_what_the_pool_takes_for_bad(
