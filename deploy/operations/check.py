@@ -1,7 +1,7 @@
-"""``resolute check``: what would become of an experiment if it was submitted now. Nothing is stored.
+"""``resolute check``: what would become of an experiment, or another task, if it was submitted now. Nothing is stored.
 
-Exit codes: 0 its first trial would start now; 2 it would be refused; 3 it would wait; 4 it could not even start if
-nothing else ran; 1 nobody can say, as no api or scheduler answers.
+Exit codes: 0 it (of an experiment the first trial) would start now; 2 it would be refused; 3 it would wait; 4 it could
+not even start if nothing else ran; 1 nobody can say, as no api or scheduler answers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from libs.errors import FailedPrecondition
 
 STARTS, REFUSED, WAITS, IMPOSSIBLE = 0, 2, 3, 4
 _PATH: Final = "/api/v1/resolute/check"
+_TASKS: Final = ("notebook", "shell", "command", "generic")
 
 
 def add_parser(commands: Commands) -> None:
@@ -26,11 +27,17 @@ def add_parser(commands: Commands) -> None:
         "check", description=__doc__, parents=[behind_the_command()], formatter_class=RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="configuration of the experiment, as for `det e create`"
+        "file", type=Path, metavar="FILE", help="configuration, as for `det e create` or `det notebook start`"
     )
     parser.add_argument("context", type=Path, nargs="?", metavar="CONTEXT", help="its folder, which has to be there")
+    parser.add_argument("--task", choices=_TASKS, help="it configures such a task, not an experiment")
     parser.add_argument("--template", default="", help="template that it is merged into")
-    parser.add_argument("--project", type=int, default=0, metavar="ID", help="project that it goes to")
+    parser.add_argument(
+        "--project", type=int, default=0, metavar="ID", help="project that an experiment or generic task goes to"
+    )
+    parser.add_argument(
+        "--workspace", type=int, default=0, metavar="ID", help="workspace that a notebook, shell or command goes to"
+    )
     parser.add_argument("--json", action="store_true", help="as the api says it")
     add_master_arguments(parser)
     parser.set_defaults(run=_run)
@@ -41,8 +48,14 @@ def _run(arguments: Namespace) -> int:
     if arguments.context is not None and not arguments.context.is_dir():
         raise FailedPrecondition(f"{arguments.context} is no folder")
     asked = {"config": config, "template": arguments.template, "projectId": arguments.project}
+    path = _PATH
+    if arguments.task is not None:
+        asked |= {"type": f"TASK_TYPE_{arguments.task.upper()}", "workspaceId": arguments.workspace}
+        path = f"{_PATH}/tasks"
+    elif arguments.workspace:
+        raise FailedPrecondition("--workspace is for tasks (--task); an experiment goes to a project (--project)")
     with calling(arguments) as master:
-        found = _checked(master, asked)
+        found = _checked(master, path, asked)
     if arguments.json:
         print(json.dumps(found, indent=2))
     elif "refused" in found:
@@ -52,10 +65,10 @@ def _run(arguments: Namespace) -> int:
     return exit_code(found)
 
 
-def _checked(master: Master, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked(master: Master, path: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """The reply, or why a submission would be refused."""
     try:
-        found: dict[str, Any] = master.call("POST", _PATH, asked)
+        found: dict[str, Any] = master.call("POST", path, asked)
     except FailedPrecondition as error:
         return {"refused": str(error)}
     return found
@@ -79,9 +92,10 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield f"It would wait: {start['reason']}."
         yield f"Expected start: {_when(start)}"
+    project = f" (project {found['projectId']})" if found["projectId"] else ""
     yield (
         f"It counts against the limits and shares of {found['username']} and of workspace {found['workspaceId']}"
-        f" (project {found['projectId']})."
+        f"{project}."
     )
     if found["sooner"]:
         yield "Sooner with:"
@@ -90,7 +104,7 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _what(found: Mapping[str, Any]) -> str:
     start, trials = found["start"], found["trials"]
-    each = "its trial asks" if trials == 1 else f"each of its first {trials} trials asks"
+    each = {0: "it asks", 1: "its trial asks"}.get(trials, f"each of its first {trials} trials asks")
     pods = f", in {start['pods']} pods of {start['slotsPerPod']}" if start["pods"] > 1 else ""
     slots = "1 slot" if start["slots"] == 1 else f"{start['slots']} slots"
     return f"In pool {start['resourcePool']}, {each} for {slots}{pods}, with priority {found['priority']}."

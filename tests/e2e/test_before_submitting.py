@@ -62,6 +62,12 @@ def test_what_was_checked_is_what_happens(whole_system: WholeSystem, http: httpx
         holds = f"select 1 from allocations where task_id like '{submitted[0]}.%' and assigned_at is not null"
         wait_until(lambda: whole_system.rows(holds), what="it has its slots")
 
+        command = tmp_path / "command.yaml"
+        command.write_text(f"entrypoint: [sleep, '600']\nresources: {{slots: {whole}}}\n")
+        asked = json.loads(run("check", "--task", "command", str(command), "--json", *master, code=WAITS))
+        assert (asked["start"]["reasonCode"], asked["trials"]) == ("no_room", 0)
+        assert "it asks for" in run("check", "--task", "command", str(command), *master, code=WAITS)
+
         behind = check(WAITS, slots=whole)
         assert behind["start"]["reasonCode"] == "no_room"
         assert behind["start"]["estimatedStart"] is not None

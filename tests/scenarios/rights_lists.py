@@ -184,6 +184,7 @@ _PAGE: Final = "no object of the system"
 
 NO_LISTS: Final[Mapping[str, str]] = {
     "POST /api/v1/resolute/check": "changes of a configuration that nobody has submitted",
+    "POST /api/v1/resolute/check/tasks": "changes of a configuration that nobody has submitted",
     "GET /api/v1/tasks/{taskId}/acceleratorData": _OF_ONE,
     "GET /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": _OF_ONE,
     "GET /api/v1/experiments/{experimentId}": _OF_ONE,

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 
 class HypotheticalRequest(Struct, frozen=True, kw_only=True):
-    """What the first allocation of an experiment would ask for."""
+    """What the first allocation of an experiment or of another task would ask for."""
 
+    task_type: str = "TRIAL"
     pool: str
     slots: int
     num_pods: int
@@ -20,6 +21,7 @@ class HypotheticalRequest(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     max_slots: int | None = None
     time_limit_s: int | None = None
+    is_preemptible: bool = True
     preemption_timeout_s: int = 3600
     pod_spec: dict[str, Any] | None = None
     """What would be stored of it in its ``environment``."""

@@ -43,6 +43,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "POST /api/v1/experiments/{experimentId}/file": "reads a file",
     "POST /api/v1/preview-hp-search": _PREVIEW,
     "POST /api/v1/resolute/check": _PREVIEW,
+    "POST /api/v1/resolute/check/tasks": _PREVIEW,
     "POST /api/v1/experiments-search": _PREVIEW,
     "POST /api/v1/runs": _PREVIEW,
     "POST /api/v1/groups/search": _PREVIEW,

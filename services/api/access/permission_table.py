@@ -357,6 +357,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "PUT /api/v1/resolute/shares": USERS,
     "DELETE /api/v1/resolute/shares/{shareId}": USERS,
     "POST /api/v1/resolute/check": USERS,
+    "POST /api/v1/resolute/check/tasks": USERS,
     "GET /api/v1/resolute/maintenance": USERS,
     "POST /api/v1/resolute/maintenance": USERS,
     "PATCH /api/v1/resolute/maintenance/{id}": USERS,

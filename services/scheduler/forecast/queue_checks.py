@@ -55,17 +55,17 @@ _IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, W
 _SUBMIT: Final = PreparedStatement("""
     WITH job AS (
         INSERT INTO jobs (job_id, job_type, owner_id, workspace_id, pool, priority, weight, max_slots, submitted_at)
-        VALUES (:ident::text, 'EXPERIMENT', :owner::bigint, :workspace::bigint, :pool::text, :priority::int,
+        VALUES (:ident::text, :job_type::text, :owner::bigint, :workspace::bigint, :pool::text, :priority::int,
                 :weight::float8, :max_slots::int, :now::timestamptz)
     ), task AS (
         INSERT INTO tasks (task_id, task_type, job_id, owner_id, workspace_id, start_time)
-        VALUES (:ident, 'TRIAL', :ident, :owner, :workspace, :now)
+        VALUES (:ident, :task_type::text, :ident, :owner, :workspace, :now)
         RETURNING task_id
     )
     INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, num_pods, preemptible, state,
                              requested_at, time_limit_s, preemption_timeout_s)
-    SELECT :ident, task_id, :ident, '', :pool, :slots::int, :num_pods::int, true, 'PENDING', :now, :time_limit_s::int,
-           :preemption_timeout_s::int
+    SELECT :ident, task_id, :ident, '', :pool, :slots::int, :num_pods::int, :preemptible::bool, 'PENDING', :now,
+           :time_limit_s::int, :preemption_timeout_s::int
     FROM task
 """)
 
@@ -171,7 +171,9 @@ class QueueChecks:
                 memory=memory,
             )
             needs = {
-                ident: memory.needs_of_pod("TRIAL", request.pod_spec, request.slots // request.num_pods, capacity)
+                ident: memory.needs_of_pod(
+                    request.task_type, request.pod_spec, request.slots // request.num_pods, capacity
+                )
                 for ident, request in requests.items()
             }
             snapshot = _with_needs(loaded.snapshot, needs)
@@ -205,6 +207,9 @@ async def _submit(connection: Connection, ident: str, request: HypotheticalReque
     await _SUBMIT.rows(
         connection,
         ident=ident,
+        job_type="EXPERIMENT" if request.task_type == "TRIAL" else request.task_type,
+        task_type=request.task_type,
+        preemptible=request.is_preemptible,
         owner=request.owner_id,
         workspace=request.workspace_id,
         pool=request.pool,

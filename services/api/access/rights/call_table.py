@@ -307,6 +307,7 @@ CALLS: Final[Mapping[str, Needs]] = {
     # Experiments. Where a new one goes is in its configuration, so the handler asks.
     "POST /api/v1/experiments": _NEW_EXPERIMENT,
     "POST /api/v1/resolute/check": _NEW_EXPERIMENT,
+    "POST /api/v1/resolute/check/tasks": (_template("template"),),
     "POST /api/v1/experiments/continue": (
         Need(_A.FORK_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.id,)),
         Need(_A.CREATE_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.id,)),

@@ -1,4 +1,4 @@
-"""Asks the scheduler when an experiment would start that is not submitted, and what would make that sooner.
+"""Asks the scheduler when something would start that is not submitted, and what would make that sooner.
 
 The planner belongs to the scheduler, which knows what else it considers: the api asks it over the bus, and thinks of
 the changes that are worth asking about.
@@ -14,13 +14,11 @@ import msgspec
 
 from libs.cluster.resolution import PodSplit, split_slots
 from libs.cluster.time_limits import limit_in_pool
-from libs.config.stored import count_in
-from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
 from libs.shapes.time_limits import limit_in_words
-from services.api.actions.experiments.insertion import NewExperiment
+from services.api.actions.cluster.submissions import Submission
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.app import App
 from services.api.wire.base import timestamp
@@ -44,28 +42,29 @@ class Variant(NamedTuple):
     time_limit_s: int | None
 
 
-async def check_queue(app: App, new: NewExperiment, owner_id: int) -> tuple[CheckedStart, list[CheckAlternative]]:
-    """When the first trial of ``new`` would start, and changes by which it would be sooner, the soonest first.
+async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[CheckedStart, list[CheckAlternative]]:
+    """When ``submission`` would start, and changes by which it would be sooner, the soonest first.
 
     Raises Unavailable when no scheduler answers.
     """
-    variants = list(variants_of(app, new))
-    resources = new.config["resources"]
-    timeout = count_in(new.config, "preemption_timeout")
+    variants = list(variants_of(app, submission))
+    resources = submission.config["resources"]
     asked = QueueCheck(
         requests=tuple(
             HypotheticalRequest(
+                task_type=submission.task_type,
                 pool=variant.pool,
                 slots=variant.slots,
                 num_pods=variant.split.num_pods,
                 priority=resources["priority"],
                 weight=resources["weight"],
-                max_slots=resources["max_slots"],
+                max_slots=submission.max_slots,
                 time_limit_s=variant.time_limit_s,
-                preemption_timeout_s=PREEMPTION_TIMEOUT_S if timeout is None else timeout,
-                pod_spec=new.config["environment"].get("pod_spec"),
+                is_preemptible=submission.is_preemptible,
+                preemption_timeout_s=submission.preemption_timeout_s,
+                pod_spec=submission.config["environment"].get("pod_spec"),
                 owner_id=owner_id,
-                workspace_id=new.project.workspace_id,
+                workspace_id=submission.workspace_id,
             )
             for variant in variants
         )
@@ -79,24 +78,21 @@ async def check_queue(app: App, new: NewExperiment, owner_id: int) -> tuple[Chec
     return _shown(*as_asked), [CheckAlternative(change=one.change, start=_shown(one, answer)) for one, answer in sooner]
 
 
-def variants_of(app: App, new: NewExperiment) -> Iterator[Variant]:
+def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
     """What was submitted, then the same with a time limit, with fewer slots, and in other pools."""
-    resources = new.config["resources"]
-    slots, limit = resources["slots_per_trial"], resources.get("time_limit")
-    single = bool(resources.get("is_single_node"))
-    split = split_slots(slots, app.cluster.max_slots_per_pod(new.pool), single_pod=single)
-    yield Variant("", new.pool, slots, split, limit)
+    chosen, slots, single = submission.pool, submission.slots, submission.is_single_pod
+    limit = submission.config["resources"].get("time_limit")
+    split = split_slots(slots, app.cluster.max_slots_per_pod(chosen), single_pod=single)
+    yield Variant("", chosen, slots, split, limit)
     if limit is None or limit > _SHORT_S:
         change = f"resources.time_limit: {limit_in_words(_SHORT_S)}"
-        yield Variant(change, new.pool, slots, split, _SHORT_S)
-    fewer = (
-        _variant(app, f"resources.slots_per_trial: {n}", new.pool, n, limit, single=single) for n in _halves(slots)
-    )
+        yield Variant(change, chosen, slots, split, _SHORT_S)
+    fewer = (_variant(app, f"{submission.slots_field}: {n}", chosen, n, limit, single=single) for n in _halves(slots))
     yield from [found for found in fewer if found is not None][:_MOST_SIZES]
     elsewhere = (
         _variant(app, f"resources.resource_pool: {pool.pool_name}", pool.pool_name, slots, limit, single=single)
         for pool in app.cluster.resource_pools
-        if pool.pool_name != new.pool and pool.pool_name not in new.project.unavailable_pools
+        if pool.pool_name != chosen and pool.pool_name not in submission.unavailable_pools
     )
     yield from [found for found in elsewhere if found is not None][:_MOST_POOLS]
 

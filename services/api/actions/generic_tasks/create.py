@@ -72,6 +72,7 @@ class NewGenericTask(Struct, frozen=True, kw_only=True):
     project: ProjectRef
     pool: str
     num_pods: int
+    is_single_pod: bool
     parent_id: str | None
     forked_from: str | None
     no_pause: bool | None
@@ -133,6 +134,7 @@ async def prepare_generic_task(
         project=project,
         pool=pool,
         num_pods=num_pods,
+        is_single_pod=wanted.single_pod,
         parent_id=request.parent_id or None,
         forked_from=request.forked_from or None,
         no_pause=request.no_pause,

@@ -14,7 +14,7 @@ from libs.errors import InvalidRequest
 from services.api.access.rights.actions import Action
 from services.api.access.rights.locations import ObjectKind
 from services.api.access.rights.needs import Need, check_needs, require_in
-from services.api.actions.experiments.project import ProjectRef
+from services.api.actions.experiments.project import ProjectRef, RequireProject
 from services.api.actions.generic_tasks import control
 from services.api.actions.generic_tasks.create import prepare_generic_task, store_generic_task
 from services.api.app import App
@@ -32,13 +32,19 @@ from services.api.wire.generic_tasks.generic_tasks import (
 
 
 async def create(call: Call[App, None, CreateGenericTaskRequest]) -> CreateGenericTaskResponse:
+    new = await prepare_generic_task(call.app, call.body, call.principal, require=require_task_project(call))
+    await store_generic_task(call.app, new, call.principal, now=call.app.clock.now())
+    return CreateGenericTaskResponse(task_id=new.task_id, warnings=list(new.warnings))
+
+
+def require_task_project(call: Call[App, None, Any]) -> RequireProject:
+    """What raises unless the caller may create tasks in a project."""
+
     def require(project: ProjectRef) -> None:
         for action in (Action.VIEW_PROJECT, Action.CREATE_TASK):
             require_in(call.rights, action, "project", project.project_id, workspace_id=project.workspace_id)
 
-    new = await prepare_generic_task(call.app, call.body, call.principal, require=require)
-    await store_generic_task(call.app, new, call.principal, now=call.app.clock.now())
-    return CreateGenericTaskResponse(task_id=new.task_id, warnings=list(new.warnings))
+    return require
 
 
 async def get_config(call: Call[App, None, None]) -> GenericTaskConfigResponse:

@@ -1,8 +1,8 @@
-"""What would become of an experiment if it was submitted now. An endpoint of our own."""
+"""What would become of an experiment, or of another task, if it was submitted now. Endpoints of our own."""
 
 from __future__ import annotations
 
-from services.api.wire.base import Message
+from services.api.wire.base import Message, WireEnum
 from services.api.wire.experiments.experiments import LaunchWarning
 
 
@@ -35,15 +35,36 @@ class CheckAlternative(Message, kw_only=True):
     start: CheckedStart
 
 
+class CheckedTaskType(WireEnum):
+    """Tasks other than trials that a configuration alone describes; the names are those of task types."""
+
+    UNSPECIFIED = "TASK_TYPE_UNSPECIFIED", 0
+    NOTEBOOK = "TASK_TYPE_NOTEBOOK", 2
+    SHELL = "TASK_TYPE_SHELL", 3
+    COMMAND = "TASK_TYPE_COMMAND", 4
+    GENERIC = "TASK_TYPE_GENERIC", 7
+
+
+class CheckTaskRequest(Message):
+    """``config`` is YAML text. A generic task belongs to a project and has no template; others are in a workspace."""
+
+    type: CheckedTaskType = CheckedTaskType.UNSPECIFIED
+    config: str = ""
+    template: str = ""
+    workspace_id: int = 0
+    project_id: int = 0
+
+
 class CheckResponse(Message, kw_only=True):
     start: CheckedStart
-    """Of the first trial."""
+    """Of the first trial, or of the task."""
     trials: int
-    """That the search begins with, each of which is a request of its own."""
+    """That a search begins with, each of which is a request of its own; 0 of other tasks."""
     username: str
     workspace_id: int
     project_id: int
-    """Who and what it is charged to: limits, quotas and shares are those of this user and this workspace."""
+    """Who and what it is charged to: limits, quotas and shares are those of this user and this workspace. The project
+    is 0 of tasks that are in none."""
     priority: int
     weight: float
     max_slots: int | None = None
