@@ -1,5 +1,5 @@
 """What all experiments of a project have, put together of what was read of its parts: only those that have changed are
-read anew.
+read anew, and where none has, nothing is put together.
 
 The database says how often each part has changed (``project_changes``, libs/db/tables/experiments.py), as of the
 snapshot in which the part is read. In the parts of trials with a mark, whose reports may be in none of the columns,
@@ -12,12 +12,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from sys import getsizeof
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import driver_connection
+from libs.db.engine import DriverConnection, driver_connection
 from libs.db.tables.experiments import PART_BITS
 
 Value = TypeVar("Value", bound=Collection[Any])
@@ -26,21 +26,34 @@ MOST_KEPT: Final = 64 << 20
 """Bytes that are kept in all, about; a part with a tenth of them is read each time."""
 _OF_NAME: Final = 150
 """Bytes of what belongs to a name, about."""
+_WHOLE: Final = -1
+"""Stands among parts for all of them but those with marks."""
+
+
+def _changes(whose: str) -> str:
+    return f"""
+SELECT coalesce(sum(number), 0)::bigint AS number, '{{}}'::bigint[] AS marked
+  FROM project_changes WHERE {whose}"""  # noqa: S608  (of constants)
+
+
+def _changes_without_marks(whose: str) -> str:
+    return f"""
+WITH marked AS MATERIALIZED (
+     SELECT DISTINCT t.experiment_id >> {PART_BITS} AS part
+       FROM metric_marks mark
+       JOIN trials t ON t.id = mark.trial_id AND t.summary_in_rows
+      WHERE t.{whose})
+SELECT coalesce(sum(number), 0)::bigint AS number, ARRAY(SELECT part FROM marked ORDER BY part) AS marked
+  FROM project_changes WHERE {whose} AND part NOT IN (SELECT part FROM marked)"""  # noqa: S608  (of constants)
 
 
 def _parts(whose: str) -> str:
-    return f"""
-SELECT part, number, part IN (
-         SELECT t.experiment_id >> {PART_BITS}
-           FROM metric_marks mark
-           JOIN trials t ON t.id = mark.trial_id AND t.summary_in_rows
-          WHERE t.{whose}) AS is_marked
-  FROM (SELECT part, sum(number)::bigint AS number FROM project_changes WHERE {whose} GROUP BY part) AS known
- ORDER BY part"""  # noqa: S608  (of constants)
+    return f"SELECT part, sum(number)::bigint AS number FROM project_changes WHERE {whose} GROUP BY part ORDER BY part"  # noqa: S608
 
 
-_OF_PROJECT: Final = _parts("project_id = $1")
-_OF_ALL: Final = _parts("project_id <> $1")
+_OF_PROJECT: Final = "project_id = $1"
+_OF_ALL: Final = "project_id <> $1"
+_CHANGES: Final = {of: (_changes(of), _changes_without_marks(of), _parts(of)) for of in (_OF_PROJECT, _OF_ALL)}
 
 
 class Part(Struct, frozen=True):
@@ -50,65 +63,134 @@ class Part(Struct, frozen=True):
     first: int
     end: int
 
+    @classmethod
+    def numbered(cls, project_id: int, number: int) -> Part:
+        first = number << PART_BITS
+        return cls(project_id, first, first + (1 << PART_BITS))
+
+
+class PartReader(Struct, Generic[Value], frozen=True):
+    """What is read of parts.
+
+    what        names it; values of different ones are kept apart, and are not to be changed
+    empty       makes the value of no part
+    add         adds the second value to the first
+    of_reports  it comes from what trials have reported
+    """
+
+    what: str
+    read: Callable[[AsyncConnection, Part], Awaitable[Value]]
+    empty: Callable[[], Value]
+    add: Callable[[Value, Value], object]
+    of_reports: bool = False
+
 
 class _Kept(Struct, frozen=True):
+    """``number`` of changes, and the parts that were ``left_out``, when the value was read."""
+
     number: int
     value: Any
     size: int
+    left_out: list[int]
+
+
+class _Project(Struct):
+    kept: dict[int, _Kept] = field(default_factory=dict)
+    size: int = 0
 
 
 class ProjectParts:
     """What was read of parts of projects, in this process."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int, int], _Kept] = OrderedDict()
+        self._projects: OrderedDict[tuple[str, int], _Project] = OrderedDict()
         self._size = 0
 
-    async def of_project(
-        self,
-        connection: AsyncConnection,
-        project_id: int,
-        what: str,
-        read: Callable[[AsyncConnection, Part], Awaitable[Value]],
-        add: Callable[[Value], object],
-        *,
-        of_reports: bool = False,
-    ) -> None:
-        """Give ``add`` what ``read`` returns of each part of a project, or of all for 0, of one snapshot.
+    async def of_project(self, connection: AsyncConnection, project_id: int, reading: PartReader[Value]) -> Value:
+        """What is read of all parts of a project, or of all for 0, of one snapshot, added up; not to be changed.
 
-        what        names what is read; values of different ones are kept apart, and are not to be changed
-        add         takes one part after the other: those of many are never in memory together, unless they are kept
-        of_reports  it comes from what trials have reported
+        Those of many parts are never in memory together, unless they are kept.
         """
         driver = await driver_connection(connection)
+        number, marked = await _number(driver, project_id, reading)
+        known = self._known(project_id, reading, number, marked)
+        if known is not None and not marked:
+            return known
         async with driver.transaction(isolation="repeatable_read", readonly=True):
-            for part, number, is_marked in await driver.fetch(_OF_PROJECT if project_id else _OF_ALL, project_id):
-                key = what, project_id, part
-                kept = self._kept.get(key)
-                is_behind = of_reports and is_marked
-                if kept is not None and kept.number == number and not is_behind:
-                    self._kept.move_to_end(key)
-                    add(kept.value)
-                    await asyncio.sleep(0)  # others have their turn between two parts
-                    continue
-                first = part << PART_BITS
-                value = await read(connection, Part(project_id, first, first + (1 << PART_BITS)))
-                add(value)
-                if not is_behind:
-                    self._keep(key, _Kept(number, value, _size_of(key, value)))
+            number, marked = await _number(driver, project_id, reading)
+            known = self._known(project_id, reading, number, marked)
+            if known is None:
+                known = await self._add_up(connection, driver, project_id, reading, marked)
+                self._keep(project_id, reading, _WHOLE, _kept(reading, number, known, marked))
+            if not marked:
+                return known
+            present = reading.empty()
+            reading.add(present, known)
+            for part in marked:
+                reading.add(present, await reading.read(connection, Part.numbered(project_id, part)))
+            return present
 
-    def _keep(self, key: tuple[str, int, int], kept: _Kept) -> None:
-        if (before := self._kept.pop(key, None)) is not None:
+    def _known(self, project_id: int, reading: PartReader[Value], number: int, left_out: list[int]) -> Value | None:
+        whole = self._get(project_id, reading, _WHOLE)
+        if whole is None or whole.number != number or whole.left_out != left_out:
+            return None
+        self._projects.move_to_end((reading.what, project_id))
+        value: Value = whole.value
+        return value
+
+    async def _add_up(
+        self,
+        connection: AsyncConnection,
+        driver: DriverConnection,
+        project_id: int,
+        reading: PartReader[Value],
+        left_out: Collection[int],
+    ) -> Value:
+        whole = reading.empty()
+        *_, parts = _CHANGES[_OF_PROJECT if project_id else _OF_ALL]
+        for part, number in await driver.fetch(parts, project_id):
+            if part in left_out:
+                continue
+            kept = self._get(project_id, reading, part)
+            if kept is not None and kept.number == number:
+                reading.add(whole, kept.value)
+                await asyncio.sleep(0)  # others have their turn between two parts
+                continue
+            value = await reading.read(connection, Part.numbered(project_id, part))
+            reading.add(whole, value)
+            self._keep(project_id, reading, part, _kept(reading, number, value))
+        return whole
+
+    def _get(self, project_id: int, reading: PartReader[Any], part: int) -> _Kept | None:
+        project = self._projects.get((reading.what, project_id))
+        return None if project is None else project.kept.get(part)
+
+    def _keep(self, project_id: int, reading: PartReader[Any], part: int, kept: _Kept) -> None:
+        key, size = (reading.what, project_id), kept.size
+        project = self._projects.get(key, _Project())
+        if (before := project.kept.pop(part, None)) is not None:
+            project.size -= before.size
             self._size -= before.size
-        if kept.size > MOST_KEPT // 10:
+        if size > MOST_KEPT // 10 or project.size + size > MOST_KEPT:
             return
-        self._kept[key] = kept
-        self._size += kept.size
+        project.kept[part] = kept
+        project.size += size
+        self._size += size
+        self._projects[key] = project
+        self._projects.move_to_end(key)
         while self._size > MOST_KEPT:
-            self._size -= self._kept.popitem(last=False)[1].size
+            self._size -= self._projects.popitem(last=False)[1].size
 
 
-def _size_of(key: tuple[str, int, int], names: Collection[Any]) -> int:
-    """Bytes, about."""
+async def _number(driver: DriverConnection, project_id: int, reading: PartReader[Any]) -> tuple[int, list[int]]:
+    """How often all parts have changed, but for those with marks, and the numbers of these."""
+    of_all, without_marks, _ = _CHANGES[_OF_PROJECT if project_id else _OF_ALL]
+    ((number, marked),) = await driver.fetch(without_marks if reading.of_reports else of_all, project_id)
+    return number, marked
+
+
+def _kept(reading: PartReader[Any], number: int, names: Collection[Any], left_out: list[int] | None = None) -> _Kept:
+    """With its size in bytes, about."""
     parts = (part for name in names for part in (name if isinstance(name, tuple) else (name,)))
-    return getsizeof(key[0]) + _OF_NAME * (1 + len(names)) + sum(map(getsizeof, parts))
+    size = getsizeof(reading.what) + _OF_NAME * (1 + len(names)) + sum(map(getsizeof, parts))
+    return _Kept(number, names, size, left_out or [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Select, Text, case, column, func, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -14,7 +14,7 @@ from libs.db.tables.workspaces import projects
 from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
-from services.api.queries.project_parts import Part, ProjectParts
+from services.api.queries.project_parts import Part, PartReader, ProjectParts
 
 
 async def labels_in_use(
@@ -22,19 +22,15 @@ async def labels_in_use(
 ) -> list[str]:
     """Labels of the experiments of a project, or of all for 0, that the caller may see: those used most first, then by
     name."""
-    counts: Counter[str] = Counter()
     if rights.workspaces_where(Action.VIEW_EXPERIMENT) is None:
-        await parts.of_project(connection, project_id, "labels", _labels, counts.update)
-    else:
-        visible = rights.where_project(Action.VIEW_EXPERIMENT, projects.c.id)
-        seen = set(await connection.scalars(select(projects.c.id).where(visible)))
-
-        def add(by_project: Mapping[tuple[int, str], int]) -> None:
-            for (project, label), count in by_project.items():
-                if project in seen:
-                    counts[label] += count
-
-        await parts.of_project(connection, project_id, "labels by project", _labels_by_project, add)
+        of_all = await parts.of_project(connection, project_id, _LABELS)
+        return await _in_order(connection, of_all)
+    visible = rights.where_project(Action.VIEW_EXPERIMENT, projects.c.id)
+    seen = set(await connection.scalars(select(projects.c.id).where(visible)))
+    counts: Counter[str] = Counter()
+    for (project, label), count in (await parts.of_project(connection, project_id, _LABELS_BY_PROJECT)).items():
+        if project in seen:
+            counts[label] += count
     return await _in_order(connection, counts)
 
 
@@ -48,7 +44,7 @@ async def _in_order(connection: AsyncConnection, counts: Mapping[str, int]) -> l
     return list(await connection.scalars(ordered))
 
 
-async def _labels(connection: AsyncConnection, part: Part) -> Mapping[str, int]:
+async def _labels(connection: AsyncConnection, part: Part) -> Counter[str]:
     rows = await connection.execute(_counted(part))
     counts: Counter[str] = Counter()
     for _, label, count in rows:
@@ -56,8 +52,15 @@ async def _labels(connection: AsyncConnection, part: Part) -> Mapping[str, int]:
     return counts
 
 
-async def _labels_by_project(connection: AsyncConnection, part: Part) -> Mapping[tuple[int, str], int]:
-    return {(project, label): count for project, label, count in await connection.execute(_counted(part))}
+async def _labels_by_project(connection: AsyncConnection, part: Part) -> Counter[tuple[int, str]]:
+    rows = await connection.execute(_counted(part))
+    return Counter({(project, label): count for project, label, count in rows})
+
+
+_LABELS: Final = PartReader[Counter[str]]("labels", _labels, Counter, Counter.update)
+_LABELS_BY_PROJECT: Final = PartReader[Counter[tuple[int, str]]](
+    "labels by project", _labels_by_project, Counter, Counter.update
+)
 
 
 def _counted(part: Part) -> Select[Any]:

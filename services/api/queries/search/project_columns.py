@@ -6,7 +6,7 @@ Source: docs/reference/platform.md 9.2.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, null, select, true, type_coerce
@@ -18,7 +18,7 @@ from libs.db.tables.trials import trials
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.queries.metric_types import OF_BEST, OF_PROJECT, metric_types
-from services.api.queries.project_parts import Part, ProjectParts
+from services.api.queries.project_parts import Part, PartReader, ProjectParts
 from services.api.queries.search.column_tables import EXPERIMENT_TABLE, RUN_TABLE
 from services.api.queries.search.documents import is_moment, members
 from services.api.queries.search.hyperparameters import PREFIX
@@ -35,18 +35,14 @@ _VALUE_TYPES: Final = {"number": _N, **dict.fromkeys(("string", "date", "array",
 _METRIC_LOCATIONS: Final = {TRAINING: Location.TRAINING, VALIDATION: Location.VALIDATIONS}
 
 Name = TypeVar("Name", str, tuple[str, str])
-Types = Mapping[str, set[str]]
+Types = dict[str, set[str]]
 """Name -> the types that its values have."""
 
 
 async def experiment_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, metrics of best trials, and hyperparameters of configurations."""
-    metrics: dict[tuple[str, str], set[str]] = {}
-    spaces: dict[str, set[str]] = {}
-    await parts.of_project(
-        connection, project_id, "metrics of best trials", _metrics_of_best, _to(metrics), of_reports=True
-    )
-    await parts.of_project(connection, project_id, "hyperparameters of experiments", _spaces, _to(spaces))
+    metrics = await parts.of_project(connection, project_id, _METRICS_OF_BEST)
+    spaces = await parts.of_project(connection, project_id, _SPACES)
     return [
         *_fixed(EXPERIMENT_TABLE, Location.EXPERIMENT),
         *_metrics(metrics),
@@ -56,12 +52,9 @@ async def experiment_columns(connection: AsyncConnection, project_id: int, parts
 
 async def run_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, and metrics, hyperparameters and metadata of the runs."""
-    metrics: dict[tuple[str, str], set[str]] = {}
-    hyperparameters: dict[str, set[str]] = {}
-    metadata: dict[str, set[str]] = {}
-    await parts.of_project(connection, project_id, "metrics of runs", _metrics_of_runs, _to(metrics), of_reports=True)
-    await parts.of_project(connection, project_id, "hyperparameters of runs", _hyperparameters, _to(hyperparameters))
-    await parts.of_project(connection, project_id, "metadata of runs", _metadata, _to(metadata))
+    metrics = await parts.of_project(connection, project_id, _METRICS_OF_RUNS)
+    hyperparameters = await parts.of_project(connection, project_id, _HYPERPARAMETERS)
+    metadata = await parts.of_project(connection, project_id, _METADATA)
     return [
         *_fixed(RUN_TABLE, Location.RUN),
         *_metrics(metrics),
@@ -70,21 +63,16 @@ async def run_columns(connection: AsyncConnection, project_id: int, parts: Proje
     ]
 
 
-def _to(types: dict[Name, set[str]]) -> Callable[[Mapping[Name, Collection[str]]], None]:
-    """Adds the types of names of one more part."""
-
-    def add(part: Mapping[Name, Collection[str]]) -> None:
-        for name, kinds in part.items():
-            types.setdefault(name, set()).update(kinds)
-
-    return add
+def _add(types: dict[Name, set[str]], more: Mapping[Name, set[str]]) -> None:
+    for name, kinds in more.items():
+        types.setdefault(name, set()).update(kinds)
 
 
-async def _metrics_of_best(connection: AsyncConnection, part: Part) -> Mapping[tuple[str, str], set[str]]:
+async def _metrics_of_best(connection: AsyncConnection, part: Part) -> dict[tuple[str, str], set[str]]:
     return await metric_types(connection, OF_BEST, part.project_id, part.first, part.end)
 
 
-async def _metrics_of_runs(connection: AsyncConnection, part: Part) -> Mapping[tuple[str, str], set[str]]:
+async def _metrics_of_runs(connection: AsyncConnection, part: Part) -> dict[tuple[str, str], set[str]]:
     return await metric_types(connection, OF_PROJECT, part.project_id, part.first, part.end)
 
 
@@ -104,6 +92,13 @@ async def _hyperparameters(connection: AsyncConnection, part: Part) -> Types:
 
 async def _metadata(connection: AsyncConnection, part: Part) -> Types:
     return await _types_of_leaves(connection, _of_runs(trials.c.metadata, part))
+
+
+_METRICS_OF_BEST: Final = PartReader("metrics of best trials", _metrics_of_best, dict, _add, of_reports=True)
+_SPACES: Final = PartReader("hyperparameters of experiments", _spaces, dict, _add)
+_METRICS_OF_RUNS: Final = PartReader("metrics of runs", _metrics_of_runs, dict, _add, of_reports=True)
+_HYPERPARAMETERS: Final = PartReader("hyperparameters of runs", _hyperparameters, dict, _add)
+_METADATA: Final = PartReader("metadata of runs", _metadata, dict, _add)
 
 
 def _of_runs(column: ColumnElement[Any], part: Part) -> Select[Any]:

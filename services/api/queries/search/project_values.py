@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Text, case, cast, column, func, select, true, values
@@ -14,7 +13,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import group_of_summary
-from services.api.queries.project_parts import Part, ProjectParts
+from services.api.queries.project_parts import Part, PartReader, ProjectParts
 from services.api.queries.search.documents import members, number_in, text_in
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import metadata
@@ -22,6 +21,8 @@ from services.api.queries.summaries import marked_best, present_trials
 from services.api.wire.base import double
 from services.api.wire.search.project_columns import MetricsRange
 
+Ranges = dict[str, tuple[float, float]]
+"""The least and the greatest value, by the column."""
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
@@ -30,21 +31,20 @@ async def metric_ranges(connection: AsyncConnection, project_id: int, parts: Pro
 
     The value of the searcher's metric, whichever that is, is a column too.
     """
-    found: dict[str, tuple[float, float]] = {}
-
-    def add(part: Mapping[str, tuple[float, float]]) -> None:
-        for name, (least, most) in part.items():
-            known = found.get(name)
-            found[name] = (least, most) if known is None else (min(known[0], least), max(known[1], most))
-
-    await parts.of_project(connection, project_id, "ranges of metrics", _ranges, add, of_reports=True)
+    found = await parts.of_project(connection, project_id, _RANGES)
     return [
         MetricsRange(metrics_name=name, min=double(least), max=double(most))
         for name, (least, most) in sorted(found.items(), key=lambda item: natural_sort_key(item[0]))
     ]
 
 
-async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple[float, float]]:
+def _add(ranges: Ranges, more: Ranges) -> None:
+    for name, (least, most) in more.items():
+        known = ranges.get(name)
+        ranges[name] = (least, most) if known is None else (min(known[0], least), max(known[1], most))
+
+
+async def _ranges(connection: AsyncConnection, part: Part) -> Ranges:
     best = select(experiments.c.best_trial_id).where(
         experiments.c.project_id == part.project_id,
         experiments.c.id >= part.first,
@@ -83,6 +83,9 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
     return found
 
 
+_RANGES: Final = PartReader("ranges of metrics", _ranges, dict, _add, of_reports=True)
+
+
 def _widen(ranges: dict[str, tuple[float, float]], summary: Any) -> None:
     """Let ranges have the values of one more trial, which are finite or spelled as words."""
     for key, metrics in summary.items():
@@ -106,8 +109,8 @@ async def metadata_values(connection: AsyncConnection, project_id: int, key: str
     async def texts(connection: AsyncConnection, part: Part) -> set[str]:
         return await _texts(connection, part, key)
 
-    found: set[str] = set()
-    await parts.of_project(connection, project_id, f"metadata under {key}", texts, found.update)
+    reading = PartReader[set[str]](f"metadata under {key}", texts, set, set.update)
+    found = await parts.of_project(connection, project_id, reading)
     return sorted(found, key=natural_sort_key)
 
 

@@ -21,7 +21,7 @@ from services.api.access.principal import Principal
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.labels import labels_in_use
-from services.api.queries.project_parts import MOST_KEPT, Part, ProjectParts
+from services.api.queries.project_parts import MOST_KEPT, Part, PartReader, ProjectParts
 from services.api.queries.search.project_columns import experiment_columns, run_columns
 from services.api.queries.search.project_values import metadata_values, metric_ranges
 from services.scheduler.row_counts import RowCounts
@@ -168,7 +168,7 @@ async def _read(db: Database, parts: ProjectParts, **how: Any) -> list[int]:
         return []
 
     async with db.read() as connection:
-        await parts.of_project(connection, 1, "test", note, list, **how)
+        await parts.of_project(connection, 1, PartReader[list[str]]("test", note, list, list.extend, **how))
     return read
 
 
@@ -203,6 +203,38 @@ async def test_who_asks_again_makes_nobody_read_rows(database_url: str, writers:
     # What is left puts the labels in order, and asks which projects are seen.
     assert {"experiments" in sql or "trials" in sql for sql in read} == {False}, read
     assert sum("project_changes" in sql for sql in asked) == 2 * (2 + 3 + 1 + 1) + 2 * 3
+    assert not [sql for sql in asked if "GROUP BY part" in sql], "nobody asks about each part"
+
+
+async def test_parts_are_put_together_where_one_has_changed(db: Database, writers: list[asyncpg.Connection]) -> None:
+    driver, parts, added = writers[0], ProjectParts(), list[str]()
+
+    def add(names: list[str], more: list[str]) -> None:
+        added.extend(more)
+        names.extend(more)
+
+    async def value(_: AsyncConnection, part: Part) -> list[str]:
+        return [str(part.first)]
+
+    async def read() -> list[str]:
+        added.clear()
+        async with db.read() as connection:
+            return await parts.of_project(
+                connection, 1, PartReader[list[str]]("test", value, list, add, of_reports=True)
+            )
+
+    everything = ["0", "512", "1024", "1536", "2048", "2560"]
+    assert (await read(), added) == (everything, everything)
+    assert (await read(), added) == (everything, [])
+    await driver.execute("UPDATE experiments SET config = '{}' WHERE id = 1200")
+    assert (await read(), added) == (everything, everything)
+    trial = await driver.fetchval("UPDATE trials SET summary_in_rows = true WHERE experiment_id = 600 RETURNING id")
+    await driver.execute("INSERT INTO metric_marks (trial_id) VALUES ($1)", trial)
+    others = [first for first in everything if first != "512"]
+    assert (await read(), added) == ([*others, "512"], [*others, *others, "512"])
+    assert (await read(), added) == ([*others, "512"], [*others, "512"]), "the others stay together beside a mark"
+    await driver.execute("DELETE FROM metric_marks")
+    assert (await read(), added) == (everything, everything)
 
 
 async def test_parts_with_reports_that_are_in_no_column_are_read_each_time(
@@ -234,7 +266,7 @@ async def test_no_more_than_so_many_bytes_are_kept(db: Database, writers: list[a
             return ["x" * (length if part.first == first else 1)]
 
         async with db.read() as connection:
-            await parts.of_project(connection, 1, what, value, list)
+            await parts.of_project(connection, 1, PartReader[list[str]](what, value, list, list.extend))
         return firsts
 
     assert writers
