@@ -33,6 +33,7 @@ HELPS: Final[Mapping[str, str]] = {
     "nodes_excluded": "other log_policies: earlier attempts failed on these nodes",
     "behind_priority": "a better priority (`det job update JOB --priority N`)",
     "behind_reservation": f"nothing has to be done, as the time is bounded; sooner with {_FEWER_SLOTS}",
+    "pool_growing": "nothing has to be done: it starts when the nodes are there; another pool, if they do not come",
     "preempting": "nothing has to be done: it starts when they have left",
     "job_max_slots": "a larger max_slots (`det e set max-slots EXPERIMENT N`)",
     "slot_limit": "an administrator, who sets limits (`resolute limits list` shows them)",

@@ -57,6 +57,27 @@ class Blocked(Struct, frozen=True, gc=False):
     """When all of them are free, if that is known."""
 
 
+class Grow(Struct, frozen=True, kw_only=True):
+    """The cluster is asked for nodes, or for more of them, on which a pending allocation starts when they have come."""
+
+    allocation: str
+    pods: int
+    nodes: int
+    node_slots: int
+    gives_up_at: datetime
+    known_nodes: frozenset[str]
+    places: tuple[Placement, ...] = ()
+    """All as in ``Growing``."""
+
+
+class EndGrowth(Struct, frozen=True):
+    """The cluster is asked for nothing more on behalf of an allocation."""
+
+    allocation: str
+    gave_up: bool
+    """The nodes did not come in time: others are next, and the cluster is asked again after a pause."""
+
+
 Decision = Start | Wait
 
 
@@ -69,6 +90,8 @@ class Plan(Struct, frozen=True):
     nominated: tuple[Nominate, ...] = ()
     """Where this differs from what the snapshot says."""
     blocked: tuple[Blocked, ...] = ()
+    growth: Grow | EndGrowth | None = None
+    """What becomes of the pool's growth; None leaves it as it is."""
 
     @property
     def starts(self) -> Iterator[Start]:

@@ -7,6 +7,7 @@ starting. Source: docs/reference/scheduling.md 5; the seven bounds that it lacks
 from __future__ import annotations
 
 from services.scheduler.plan.decisions import Plan, Wait
+from services.scheduler.plan.growth.growing import GrowthOfPlan
 from services.scheduler.plan.maintenance import ClosedNodesOfPlan
 from services.scheduler.plan.nodes.eligible import EligibilityMemo, EligibleNodes
 from services.scheduler.plan.nodes.shapes import UNKNOWN, ShapedNode
@@ -26,18 +27,22 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
         unknown = (Wait(request.allocation, WaitReason.CAPACITY_UNKNOWN) for request in pool.pending)
         return Plan(decisions=tuple(unknown))
     closed = ClosedNodesOfPlan(pool)
-    demands = Demands(closed.pool.pending, _eligible(pool.nodes, memo))
-    stock = Stock(pool.nodes, pool.held)
-    pool = closed.pool
-    with_slots = QueuePass(pool, demands, stock, auxiliary=False).run()
+    growth = GrowthOfPlan(closed.pool)
+    demands = Demands(growth.pool.pending, _eligible(pool.nodes, memo))
+    stock = Stock(pool.nodes, growth.pool.held)
+    pool = growth.pool
+    slots_pass = QueuePass(pool, demands, stock, auxiliary=False)
+    with_slots = slots_pass.run()
     stock.next_lane()
-    auxiliary = QueuePass(pool, demands, stock, auxiliary=True).run()
+    auxiliary_pass = QueuePass(pool, demands, stock, auxiliary=True)
+    auxiliary = auxiliary_pass.run()
     made = Plan(
         decisions=(*with_slots.decisions, *auxiliary.decisions),
         preempted=(*with_slots.preempted, *auxiliary.preempted),
         nominated=(*with_slots.nominated, *auxiliary.nominated),
         blocked=(*with_slots.blocked, *auxiliary.blocked),
     )
+    made = growth.decide(made, lambda request: slots_pass if request.slots else auxiliary_pass)
     return closed.explain(made)
 
 

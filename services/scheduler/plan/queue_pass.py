@@ -29,7 +29,7 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.stock import Stock
-from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import PendingAllocation, Placement, PoolSnapshot
 
 _OWN: Final = frozenset(
     {
@@ -80,6 +80,17 @@ class QueuePass:
             nominated=tuple(self._nominated),
             blocked=self._blocked.seen(),
         )
+
+    def lacks_room(self, request: PendingAllocation) -> bool:
+        """Whether there is no room for it after the plan, not even when those have left that are leaving."""
+        return not self._occupancy.has_room_when_left(request)
+
+    def free_places(self, request: PendingAllocation, *, in_reserved: bool) -> tuple[Placement, ...]:
+        """Places for as many of its pods as have room after the plan; nothing is taken.
+
+        in_reserved  room that is kept for others will do
+        """
+        return self._occupancy.free_places(request, in_reserved=in_reserved)
 
     def _tree_of_shares(self) -> ShareTree:
         by_slots = self._pool.policy.queue == "fair_share"
@@ -200,7 +211,7 @@ class QueuePass:
         """Whether others are asked to leave for the first of ``queue``."""
         request = queue.first
         clearance = self._blocked.clearance(request)
-        if clearance is Clearance.NOWHERE or is_resting(request, self._pool):
+        if clearance is Clearance.NOWHERE or request.grows or is_resting(request, self._pool):
             return False
         found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)
         if found is None:

@@ -18,6 +18,7 @@ class WaitReason(StrEnum):
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
     BEHIND_RESERVATION = "the free slots are kept for a request that has waited longer"
+    POOL_GROWING = "waiting for nodes that the resource pool has asked the cluster for"
     PREEMPTING = "waiting for the tasks that make room for it to save their state and leave"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"

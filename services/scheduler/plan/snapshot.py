@@ -126,6 +126,10 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Allocations behind it that have started since."""
     preempted: int = 0
     """How often its task was preempted lately."""
+    grows: bool = False
+    """The pool grows for it, so that nobody is asked to leave. Plans say so themselves."""
+    kept_slots: int = 0
+    """Slots of those of its pods that are not among ``pods``, as their places are held for it. As above."""
 
     @property
     def slots(self) -> int:
@@ -165,6 +169,37 @@ class HourLimit(Struct, frozen=True, kw_only=True, gc=False):
     """When the next period begins."""
     preempts: bool = False
     """Whether those leave that do not say how long they run, when all is used. Otherwise nothing new starts."""
+
+
+class Growing(Struct, frozen=True, kw_only=True):
+    """A request for which the cluster was asked to add nodes."""
+
+    allocation: str
+    pods: int
+    """Of it, that are to run on nodes which are not there yet."""
+    nodes: int
+    """How many those are, if they are as expected."""
+    node_slots: int
+    """Slots of each."""
+    gives_up_at: datetime
+    known_nodes: frozenset[str]
+    """Nodes of the pool when the cluster was asked; all others have come for this request."""
+    places: tuple[Placement, ...] = ()
+    """Held for its other pods on nodes that were there."""
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """How a pool grows, and for whom it does."""
+
+    deadline: timedelta
+    """How long the cluster may take to add nodes."""
+    template: NodeSlots | None = None
+    """A node that would come, without a name; None where those that are there have to tell."""
+    max_nodes: int | None = None
+    """Of the pool at most."""
+    now: Growing | None = None
+    rests_until: Mapping[str, datetime] = {}
+    """Of allocations for which nodes did not come in time: when the cluster may be asked again."""
 
 
 class PoolPolicy(Struct, frozen=True, kw_only=True):
@@ -207,5 +242,7 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     weights: Mapping[str, float] = {}
     """Of shares under fair share, where it is not 1."""
     policy: PoolPolicy = PoolPolicy()
+    growth: Growth | None = None
+    """None where nobody is asked for nodes."""
     maintenance: tuple[Maintenance, ...] = ()
     now: datetime = EPOCH

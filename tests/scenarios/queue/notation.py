@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from libs.job_rank import MICROSECOND, position_at
-from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.decisions import EndGrowth, Grow, Plan
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
 from services.scheduler.plan.nodes.shapes import NodeShape, ShapedNode
@@ -28,6 +28,7 @@ from services.scheduler.plan.nodes.taints import NodeTaint, Toleration
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
+    Growth,
     HeldAllocation,
     HourLimit,
     Maintenance,
@@ -92,6 +93,10 @@ class Case(NamedTuple):
     """What some of those that wait are told beside the reason."""
     maintenance: str = ""
     """Windows, as in ``a1,a2 60 120``: nodes, and from when to when in seconds from now."""
+    growth: Growth | None = None
+    grows: str = ""
+    """What the cluster is asked for, as in ``x 2 pods 1 nodes``, with ``beside a1,a2`` for held places; or ``end
+    x``, or ``gives up x``."""
     instead_of: str = ""
     """What docs/reference/scheduling.md has here, where this system decides otherwise, and why."""
 
@@ -122,6 +127,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         limits=case.limits,
         weights=case.weights,
         policy=case.policy,
+        growth=case.growth,
         maintenance=tuple(_window(text) for text in filter(None, case.maintenance.split("; "))),
         now=NOW,
     )
@@ -215,6 +221,18 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
     )
 
 
+def _in_words(growth: Grow | EndGrowth | None) -> str:
+    match growth:
+        case None:
+            return ""
+        case EndGrowth():
+            return f"{'gives up' if growth.gave_up else 'end'} {growth.allocation}"
+        case Grow():
+            held = ",".join(sorted(place.node for place in growth.places))
+            said = f"{growth.allocation} {growth.pods} pods {growth.nodes} nodes"
+            return f"{said} beside {held}" if held else said
+
+
 def check(case: Case) -> Plan:
     """Plan the case, and compare with what it says."""
     made = plan(snapshot(case))
@@ -227,6 +245,7 @@ def check(case: Case) -> Plan:
     assert {name: details.get(name) for name in case.details} == case.details
     for name, nodes in case.places.items():
         assert [place.node for place in starts[name].placements] == nodes.split()
+    assert _in_words(made.growth) == case.grows
     reserved = {one.allocation: " ".join(place.node for place in one.reserved) for one in made.blocked}
     assert {name: reserved.get(name, "") for name in case.reserved} == case.reserved
     return made

@@ -67,7 +67,8 @@ class HourCounter(LimitCounter):
 
 def charge_s(request: PendingAllocation) -> float:
     """Slot-seconds that it may use at most; 0 where it does not say how long it runs."""
-    return 0.0 if request.runs_for is None else request.slots * request.runs_for.total_seconds()
+    slots = request.slots + request.kept_slots
+    return 0.0 if request.runs_for is None else slots * request.runs_for.total_seconds()
 
 
 def _hours(seconds: float) -> str:

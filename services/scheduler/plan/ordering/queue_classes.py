@@ -68,6 +68,7 @@ def classify(
             one.closed_nodes,
             one.runs_for,
             one.preempted > 0 and rests(one),
+            one.grows,
             magnitude(one),
             one.job if one.job in limited_jobs else "",
         )

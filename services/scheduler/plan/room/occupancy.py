@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 
+import msgspec
+
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.room.demand import Demands, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
@@ -83,6 +85,27 @@ class Occupancy:
         """Whether any node would do that had the units."""
         demand = self.demands.of(request)
         return demand.nodes is None and not (demand.requests and self.lacks_no_units(request))
+
+    def has_room_when_left(self, request: PendingAllocation) -> bool:
+        """Whether it would fit once those have left that are leaving, whatever is kept for others."""
+        left = {node: units + self._leaving[node] for node, units in self._free.by_node().items()}
+        fits = self._stock.coming.pods if self._stock else None
+        return Units(left, self.demands.groups, fits).has(self.demands.of(request))
+
+    def free_places(self, request: PendingAllocation, *, in_reserved: bool) -> tuple[Placement, ...]:
+        """Places for as many pods of ``request`` as have room; nothing is taken.
+
+        in_reserved  room that is kept for others will do
+        """
+        room = self._free if in_reserved or self._open is None else self._open
+        fitting = min(room.count(self.demands.of(request)), len(request.pods))
+        if not fitting:
+            return ()
+        part = msgspec.structs.replace(request, pods=request.pods[:fitting])
+        places = place_gang(room, self.demands.of(part), request.allocation, part.pods) or ()
+        for node, count in _units(places).items():
+            room.put(node, room.left(node) + count)
+        return places
 
     # Starting
 

@@ -218,7 +218,10 @@ def any_pools() -> st.SearchStrategy[PoolSnapshot]:
 
 @given(any_pools())
 def test_plan_is_sound(pool: PoolSnapshot) -> None:
-    made = plan(pool)
+    check_sound(pool, plan(pool))
+
+
+def check_sound(pool: PoolSnapshot, made: Plan) -> None:
     assert sorted(decision.allocation for decision in made.decisions) == sorted(r.allocation for r in pool.pending)
     requests = {request.allocation: request for request in pool.pending}
     nodes = {node.name: node for node in pool.nodes or ()}
