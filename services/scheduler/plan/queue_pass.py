@@ -15,6 +15,7 @@ import msgspec
 
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
 from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
+from services.scheduler.plan.free_room import FreeRoom
 from services.scheduler.plan.limits.counters import Reached
 from services.scheduler.plan.limits.limits import Limits
 from services.scheduler.plan.missing import Missing
@@ -52,6 +53,7 @@ class QueuePass:
         self._rank = ranking(pool.policy)
         self._occupancy = Occupancy(pool, demands, stock, auxiliary=auxiliary)
         self._missing = Missing(pool, demands.eligible)
+        self._free_room = FreeRoom(self._occupancy)
         self._limits = Limits(pool)
         self._held = [one for one in pool.held if bool(one.slots) is not auxiliary]
         self._pending = [one for one in pool.pending if bool(one.slots) is not auxiliary]
@@ -182,6 +184,9 @@ class QueuePass:
                 self._blocked_here.append(queue)
                 order.block(level)
             self._close(queue, reason, order, detail=detail)
+            if reason is self._no_room:
+                missing = self._free_room.missing_for(request)
+                self._decisions[request.allocation] = Wait(request.allocation, reason, missing)
             return
         queue.advance()
         order.put_back(queue)

@@ -1,4 +1,5 @@
-"""Reasons why an allocation waits, for people to read. They name no numbers that change from plan to plan."""
+"""Reasons why an allocation waits, for people to read. Numbers that change from plan to plan are in the
+detail of a wait (decisions.py)."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from tests.scenarios.queue.notation import Case, check
 
 W = WaitReason
 TWO = {"a1": 4, "a2": 4}
+SHORT = f"{W.NO_ROOM}: needs 4 free slots on one node; "
 
 CASES = [
     Case("what ends before starts", TWO, "x 4 for 300; y 4 for 300", "x y", maintenance="a1 300 600"),
@@ -116,8 +117,8 @@ def test_maintenance(case: Case) -> None:
     ("cluster", "requests", "says"),
     [
         ({"a1": 4}, "x 1 for 301", "waiting for the end of maintenance: a1 from 300 to 600"),
-        (TWO, "x 4 for 900; y 4@a2", "waiting for slots to become free: a1 from 300 to 600"),
-        (TWO, "x 4 for 100; y 4@a1; z 4@a2", "waiting for slots to become free"),
+        (TWO, "x 4 for 900; y 4@a2", f"{SHORT}0 of 4 slots are free on the nodes that it may use; a1 from 300 to 600"),
+        (TWO, "x 4 for 100; y 4@a1; z 4@a2", f"{SHORT}0 of 8 slots are free"),
     ],
 )
 def test_those_that_wait_say_which_is_in_their_way(cluster: dict[str, int], requests: str, says: str) -> None:

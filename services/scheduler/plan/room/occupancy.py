@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +28,19 @@ from services.scheduler.plan.snapshot import (
     Placement,
     PoolSnapshot,
 )
+
+
+class FreeUnits(NamedTuple):
+    """Of the nodes that a request may use and that are in service."""
+
+    pods: int
+    """Pods of it that find room in what is free."""
+    free: int
+    total: int
+    largest: int
+    """Units of the largest node in service."""
+    is_selected: bool
+    """Whether these are some of the nodes only."""
 
 
 class Occupancy:
@@ -80,6 +94,17 @@ class Occupancy:
     def lacks_no_units(self, request: PendingAllocation) -> bool:
         """Whether there are free units enough for it: then it waits for something else of their nodes."""
         return self._free.has_units(self.demands.of(request))
+
+    def free_room(self, request: PendingAllocation) -> FreeUnits:
+        """What is free of what it needs, and of how much."""
+        demand = self.demands.of(request)
+        return FreeUnits(
+            pods=min(self._free.count(demand), demand.pods),
+            free=self._free.units_of(demand),
+            total=self._empty.units_of(demand),
+            largest=max(self._total.values(), default=0),
+            is_selected=demand.nodes is not None or bool(demand.excluded),
+        )
 
     def waits_for_units_alone(self, request: PendingAllocation) -> bool:
         """Whether any node would do that had the units."""

@@ -85,6 +85,17 @@ class Units:
             return self._count_units(demand)
         return sum(self.pods_on(node, demand) for node in self._nodes_for(demand))
 
+    def units_of(self, demand: Demand) -> int:
+        """Units left on all nodes that it may use, however they are spread."""
+        groups = demand.groups
+        found = sum(
+            left * nodes
+            for (left, group), nodes in self._nodes_by_left.items()
+            if left > 0 and (groups is None or group in groups)
+        )
+        without = (node for node in set(demand.excluded) if demand.nodes is None or node in demand.nodes)
+        return found - sum(max(self._left.get(node, 0), 0) for node in without)
+
     def pods_on(self, node: str, demand: Demand, units: int = 0, given: Mapping[str, int] | None = None) -> int:
         """How many of its pods have room on a node that it may use, if so many units and so much else were given."""
         found = max((self._left[node] + units) // demand.units, 0)

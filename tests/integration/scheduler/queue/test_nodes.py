@@ -106,7 +106,7 @@ async def test_slots_of_another_pool_are_waited_for(world: World) -> None:
         await w.launcher.offer_nodes(NodeCapacity(name="node0", devices=theirs))
         await w.api.create()
         await eventually(lambda: _wait_reasons(w))
-        assert await _wait_reasons(w) == ["waiting for slots to become free"]
+        assert await _wait_reasons(w) == [f"{WaitReason.NO_ROOM}: needs 1 free slot; 0 of 8 slots are free"]
         assert _shown_waiting(WaitReason.NO_ROOM) == 1
         await w.launcher.offer()
         await w.launcher.running()

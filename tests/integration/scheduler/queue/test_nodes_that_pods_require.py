@@ -39,7 +39,11 @@ async def test_a_trial_starts_where_its_node_selector_says(world: World) -> None
         [first] = await w.launcher.running()
         assert await _nodes(w, first) == [OBSERVED]
         await w.api.create(slots=8, environment=on("v100"))
-        await until_it_waits(w, "waiting for slots to become free")
+        await until_it_waits(
+            w,
+            "waiting for slots to become free: needs 8 free slots on one node; "
+            "0 of 8 slots are free on the nodes that it may use",
+        )
         await w.launcher.exit(first)
         second = (await w.launcher.running(2))[1]
         assert await _nodes(w, second) == [OBSERVED]
