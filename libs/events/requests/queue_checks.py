@@ -29,6 +29,17 @@ class HypotheticalRequest(Struct, frozen=True, kw_only=True):
     workspace_id: int
 
 
+class EmptyPoolRequest(Struct, frozen=True, kw_only=True):
+    """What an allocation would ask for of a pool in which nothing else runs."""
+
+    pool: str
+    task_type: str
+    slots: int
+    num_pods: int
+    pod_spec: dict[str, Any] | None = None
+    """What would be stored of it in its ``environment``."""
+
+
 class WaitingRequest(Struct, frozen=True, kw_only=True):
     pool: str
     allocation: str
@@ -39,6 +50,8 @@ class QueueCheck(Struct, frozen=True, kw_only=True, tag="queue.checked"):
     """Each is looked at by itself."""
     waiting: tuple[WaitingRequest, ...] = ()
     """Of which there is no estimate yet, as they have come just now or are far behind."""
+    in_empty_pool: tuple[EmptyPoolRequest, ...] = ()
+    """Which are possible at all, whatever runs and waits."""
 
 
 class QueueAnswer(Struct, frozen=True, kw_only=True):
@@ -64,3 +77,5 @@ class QueueAnswers(Struct, frozen=True, kw_only=True):
     """In the order of the requests."""
     waiting: tuple[QueueAnswer | None, ...] = ()
     """In their order; None of what waits no longer. Without reasons, which are in the rows."""
+    in_empty_pool: tuple[QueueAnswer, ...] = ()
+    """In their order; none of a scheduler that does not know the question. Without estimates."""

@@ -29,14 +29,13 @@ from libs.events.requests.queue_checks import (
     WaitingRequest,
 )
 from libs.ids import new_uuid
+from services.scheduler.forecast.empty_pool import answer_of, in_empty_pool
 from services.scheduler.forecast.expectations import Expectations, expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
-from services.scheduler.plan.decisions import Decision, Start
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
@@ -50,7 +49,6 @@ _PAUSE_PER_STEP: Final = 1.0
 _FURTHER: Final = 10
 """How many times as many of a queue are looked at on request as in the background."""
 _PATIENCE_S: Final = 15.0
-_IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.NODES_EXCLUDED})
 
 _SUBMIT: Final = PreparedStatement("""
     WITH job AS (
@@ -94,11 +92,17 @@ class QueueChecks:
 
     async def on_question(self, message: CoreMessage) -> bytes:
         asked = msgspec.json.decode(message.data, type=QueueCheck)
+        empty = tuple(
+            in_empty_pool(one, self._capacity(one.pool), self._memories[self._pool(one.pool).pool_name])
+            for one in asked.in_empty_pool[:MOST]
+        )
+        if not asked.requests and not asked.waiting:
+            return msgspec.json.encode(QueueAnswers(answers=(), in_empty_pool=empty))  # nobody has to wait for that
         try:
             async with asyncio.timeout(_PATIENCE_S), self._turn:
                 answers = await self.answers(asked.requests[:MOST])
                 waiting = await self.estimates(asked.waiting[:MOST])
-                return msgspec.json.encode(QueueAnswers(answers=answers, waiting=waiting))
+                return msgspec.json.encode(QueueAnswers(answers=answers, waiting=waiting, in_empty_pool=empty))
         except TimeoutError as error:
             raise Unavailable("the scheduler is busy") from error
 
@@ -186,7 +190,7 @@ class QueueChecks:
         self, ident: str, snapshot: PoolSnapshot, expected: Expectations, *, budget_s: float
     ) -> tuple[QueueAnswer, float]:
         """The answer, and how much of the budget it has taken."""
-        answer = _now(next(one for one in plan(snapshot).decisions if one.allocation == ident))
+        answer = answer_of(next(one for one in plan(snapshot).decisions if one.allocation == ident))
         if answer.starts_now or not answer.is_possible or snapshot.nodes is None:
             return answer, 0.0
         head = shortened(snapshot, self._settings.most)
@@ -246,11 +250,3 @@ def _with_needs(snapshot: PoolSnapshot, needs: Mapping[str, PodRequirements | No
 def _without(snapshot: PoolSnapshot, allocations: set[str]) -> PoolSnapshot:
     pending = tuple(one for one in snapshot.pending if one.allocation not in allocations)
     return msgspec.structs.replace(snapshot, pending=pending)
-
-
-def _now(decision: Decision) -> QueueAnswer:
-    if isinstance(decision, Start):
-        return QueueAnswer(starts_now=True, nodes=tuple(place.node for place in decision.placements))
-    return QueueAnswer(
-        is_possible=decision.reason not in _IMPOSSIBLE, reason_code=decision.reason.code, reason=decision.sentence
-    )

@@ -32,7 +32,7 @@ from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.cluster.queue_moves import JobNotFound, find_place, lock_moves
 from services.api.actions.experiment_lock import change, is_live, lock_experiment
-from services.api.actions.experiments.resource_request import check_resources
+from services.api.actions.resource_request import check_resources
 from services.api.queries.workspaces.available_pools import unavailable_to
 from services.api.queries.workspaces.config_policies import policies_in, workload_of
 from services.api.wire.cluster.jobs import QueueControl

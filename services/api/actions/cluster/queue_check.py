@@ -19,7 +19,7 @@ from libs.events import subjects
 from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
 from libs.shapes.time_limits import limit_in_words
 from services.api.actions.cluster.submissions import Submission
-from services.api.actions.experiments.resource_request import check_resources
+from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.wire.base import timestamp
 from services.api.wire.cluster.check import CheckAlternative, CheckedStart

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cluster.resolution import split_slots
 from libs.cluster.time_limits import with_time_limit
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.new_trials import take_local_ids
@@ -36,12 +37,13 @@ from services.api.actions.experiments.project import (
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.requirements import check_requirements
 from services.api.actions.small_configs import computed, is_small, starts_small
 from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
-from services.api.wire.experiments.experiments import CreateExperimentRequest
+from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
 
 Object = dict[str, Any]
 
@@ -95,6 +97,7 @@ async def prepare_experiment(
         )
         await pin_warm_start(connection, config)
     await check_storage_of_users(app, config.get("checkpoint_storage"))
+    warnings = warnings or await _check_requirements(app, pool, config)
     return NewExperiment(
         config=config,
         users_pod=users_pod,
@@ -133,6 +136,16 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
         return StoredExperiment(experiment.id, last)
 
     return await in_transaction(app.db, store)
+
+
+async def _check_requirements(app: App, pool: str, config: Object) -> list[LaunchWarning]:
+    resources = config["resources"]
+    slots, single = resources["slots_per_trial"], bool(resources.get("is_single_node"))
+    split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
+    pod_spec = config["environment"].get("pod_spec")
+    return await check_requirements(
+        app, pool=pool, task_type="TRIAL", slots=slots, num_pods=split.num_pods, pod_spec=pod_spec
+    )
 
 
 def _complete(

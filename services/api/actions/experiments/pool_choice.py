@@ -7,7 +7,7 @@ from typing import Any
 from libs.cluster.resolution import resolve_pool
 from libs.errors import InvalidRequest
 from services.api.actions.experiments.project import ProjectRef
-from services.api.actions.experiments.resource_request import check_resources
+from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.wire.experiments.experiments import LaunchWarning
 

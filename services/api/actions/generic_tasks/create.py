@@ -45,10 +45,11 @@ from services.api.actions.experiments.project import (
     keep_project,
     load_project,
 )
-from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.generic_tasks.control import lock_tree
 from services.api.actions.generic_tasks.tree import check_may_have_children
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.requirements import check_requirements
+from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.queries.generic_tasks.generic_tasks import StoredGenericTask, load_generic_task
@@ -123,6 +124,14 @@ async def prepare_generic_task(
             pool=pool,
             gpu=wanted.pool.slots > 0,
         )
+    warnings = warnings or await check_requirements(
+        app,
+        pool=pool,
+        task_type=TASK_TYPE,
+        slots=wanted.pool.slots,
+        num_pods=num_pods,
+        pod_spec=config["environment"].get("pod_spec"),
+    )
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"
     return NewGenericTask(

@@ -30,10 +30,11 @@ from libs.tasks.interactive.tensorboard_sources import (
 )
 from libs.tasks.interactive.validation import check_config
 from services.api.access.rights.rights import UserRights
-from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.requirements import check_requirements
+from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.queries.workspaces.config_policies import Policies, policies_in
@@ -124,6 +125,14 @@ async def _prepare(
             pool=granted.pool,
             gpu=granted.slots > 0,
         )
+    warnings = warnings or await check_requirements(
+        app,
+        pool=granted.pool,
+        task_type=task_type,
+        slots=max(granted.slots, 0),
+        num_pods=1,
+        pod_spec=config["environment"].get("pod_spec"),
+    )
     if task_type == "TENSORBOARD" or not config["description"]:
         config["description"] = random_name(random.Random(), KINDS[task_type].title)  # noqa: S311  (no secret)
     sources = tensorboard_sources(app.cluster_id, shown) if shown else None

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
+from libs.events import subjects
+from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswers, QueueCheck
 from libs.maintenance.rows import insert_window
 from libs.maintenance.windows import MaintenanceWindow
 from services.scheduler.plan.reasons import WaitReason
@@ -40,6 +43,22 @@ async def test_a_question_is_answered_as_the_submission_is_planned(world: World,
         [row] = await w.api.allocations()
         assert (answer.starts_now, answer.reason) == (row["assigned_at"] is not None, row["wait_reason"] or "")
         assert list(answer.nodes) == [place["node"] for place in row["places"]]
+
+
+@pytest.mark.parametrize(("gpu", "possible"), [("a100", True), ("h100", False)])
+async def test_what_an_empty_pool_could_run_is_answered_whatever_runs(world: World, gpu: str, possible: bool) -> None:
+    async with world.scheduling() as w:
+        await nodes.offer(w, v100=nodes.OBSERVED)
+        await w.api.create(slots=8, environment=nodes.on("v100"))
+        await w.launcher.running()
+        await w.api.create(slots=8, environment=nodes.on("a100"))
+        await w.launcher.running(2)
+        pod = EmptyPoolRequest(pool="default", task_type="TRIAL", slots=8, num_pods=1, pod_spec=_pod(gpu))
+        reply = await w.bus.request(
+            subjects.CHECK_QUEUE, msgspec.json.encode(QueueCheck(in_empty_pool=(pod,))), timeout_s=30
+        )
+        [answer] = msgspec.json.decode(reply, type=QueueAnswers).in_empty_pool
+        assert (answer.is_possible, answer.reason_code) == (possible, "" if possible else "no_such_node")
 
 
 async def test_who_needs_long_to_leave_does_not_start_before_maintenance(world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.errors import InvalidRequest
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.api.actions.experiments.resource_request import check_resources
+from services.api.actions.resource_request import check_resources
 from services.api.wire.experiments.experiments import (
     LaunchWarning,
 )

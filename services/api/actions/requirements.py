@@ -1,0 +1,65 @@
+"""Check that nodes of its pool could ever run a task by what its pods require: node selector, affinity, taints, cores,
+memory and other resources. The planner belongs to the scheduler, which is asked over the bus.
+
+Slots alone are checked before, from the reported capacity (resource_request.py). Without a scheduler a task
+is accepted: why it waits is said as soon as there is one. Source: docs/reference/scheduling.md 2.5 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from libs.errors import InvalidRequest, Unavailable
+from libs.events import subjects
+from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswer, QueueAnswers, QueueCheck
+from services.api.actions.resource_request import EXCEEDS
+from services.api.app import App
+from services.api.wire.experiments.experiments import LaunchWarning
+
+log = structlog.get_logger()
+
+ANSWERS_WITHIN_S: Final = 2.0
+
+
+async def check_requirements(
+    app: App, *, pool: str, task_type: str, slots: int, num_pods: int, pod_spec: Mapping[str, Any] | None
+) -> list[LaunchWarning]:
+    """Warnings about a task that may have to wait for ever; raises InvalidRequest when it certainly would.
+
+    pod_spec  that of the complete configuration
+    Where a pool may grow, or no node of its cluster has come yet, the task is accepted with a warning.
+    """
+    capacity = app.capacity.of(pool)
+    if capacity is None or not capacity.shapes or not capacity.nodes:
+        return []  # nothing is known of nodes but slots, or there is none yet
+    can_grow = app.cluster.can_grow(pool)
+    if can_grow and not pod_spec:
+        return []  # it asks for slots alone, of which there may be more tomorrow
+    asked = EmptyPoolRequest(
+        pool=pool,
+        task_type=task_type,
+        slots=slots,
+        num_pods=num_pods,
+        pod_spec=None if pod_spec is None else dict(pod_spec),
+    )
+    answer = await _answer(app, asked)
+    if answer is None or answer.is_possible:
+        return []
+    if can_grow or not app.cluster.launch_error:
+        return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
+    raise InvalidRequest(f"invalid resource configuration: {EXCEEDS}: {answer.reason}")
+
+
+async def _answer(app: App, asked: EmptyPoolRequest) -> QueueAnswer | None:
+    """None where no scheduler answers, or one that does not know the question."""
+    question = msgspec.json.encode(QueueCheck(in_empty_pool=(asked,)))
+    try:
+        reply = await app.bus.request(subjects.CHECK_QUEUE, question, timeout_s=ANSWERS_WITHIN_S)
+    except Unavailable as error:
+        log.warning("requirements.unchecked", pool=asked.pool, error=str(error))
+        return None
+    return next(iter(msgspec.json.decode(reply, type=QueueAnswers).in_empty_pool), None)
