@@ -47,6 +47,9 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     share_by: tuple[ShareKind, ...] = ()
     """With ``fair_share``: who divides the pool before jobs do, the outermost first. A user in several groups counts to
     the first by name, one in none has a share beside the groups. Empty: jobs alone, by their weights."""
+    half_life: int | str | None = None
+    """With ``share_by``: what workspaces, groups and users have used of the pool counts beside what they hold, and
+    after this time half as much; seconds, or a text such as ``7d``. None forgets at once."""
     min_runtime: Annotated[float, Meta(ge=0)] = 60
     """Seconds during which a task that has started is not preempted."""
     hold_limit: Annotated[float, Meta(ge=0)] = 600
@@ -56,6 +59,19 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Requests that may start before it then, until slots are kept for it again and without an end."""
     max_overtaken_for: Annotated[float, Meta(ge=0)] = 14400
     """Seconds after which they are kept again, however few have started before it."""
+
+    def __post_init__(self) -> None:
+        if self.half_life is None:
+            return
+        if parse_time_limit(self.half_life) is None:
+            raise ValueError(f"half_life: {EXPECTED}")
+        if self.type != "fair_share" or not self.share_by:
+            raise ValueError("half_life: needs type fair_share and share_by, as use is remembered of their shares")
+
+    @property
+    def half_life_s(self) -> int | None:
+        """Seconds."""
+        return parse_time_limit(self.half_life)
 
     @property
     def preempts(self) -> bool:

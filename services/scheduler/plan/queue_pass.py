@@ -96,7 +96,8 @@ class QueuePass:
 
     def _tree_of_shares(self) -> ShareTree:
         by_slots = self._pool.policy.queue == "fair_share"
-        tree = ShareTree(self._pool.weights if by_slots else {}, float if by_slots else lambda _: 1.0)
+        weights, past = (self._pool.weights, self._pool.past_use) if by_slots else ({}, {})
+        tree = ShareTree(weights, float if by_slots else lambda _: 1.0, past)
         for held in self._held:
             tree.want(owner_of(held), held.slots)
             if not held.leaving:

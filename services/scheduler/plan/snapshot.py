@@ -241,6 +241,10 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     """Of users, groups and workspaces, by the keys that allocations name."""
     weights: Mapping[str, float] = {}
     """Of shares under fair share, where it is not 1."""
+    past_use: Mapping[str, float] = {}
+    """Slots that shares have used on average, by their paths, where fair share remembers that."""
+    half_life: timedelta | None = None
+    """After which it counts half as much; None where nothing is remembered."""
     policy: PoolPolicy = PoolPolicy()
     growth: Growth | None = None
     """None where nobody is asked for nodes."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from operator import is_not
 from typing import Any, Final
 
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Connection
 from libs.events.capacity import PoolCapacity
+from libs.slot_hours.decayed_use import DecayedUse
 from libs.slot_hours.period_use import PeriodUse
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
@@ -26,6 +28,9 @@ class PoolMemory:
         self.eligibility = EligibilityMemo()
         self.use = PeriodUse()
         """Of limits of slot-hours."""
+        half_life_s = cluster.scheduler_of(pool).half_life_s
+        self.past_use = None if half_life_s is None else DecayedUse(pool.pool_name, timedelta(seconds=half_life_s))
+        """Of the pool; None where it remembers none."""
         self._needs = PodNeeds(cluster=cluster, pool=pool.pool_name)
         self._shapes = ShapeTable()
         self._capacity: PoolCapacity | None = None

@@ -34,7 +34,7 @@ from services.scheduler.queue.restricting.restrictions import restrictions_of
 from services.scheduler.queue.restricting.shared_limits import SharedLimits, load_shared_limits
 from services.scheduler.queue.restricting.shared_nodes import NOTHING_LENT, Lent, SharedNodes, load_lent
 from services.scheduler.queue.returned import times_preempted
-from services.scheduler.queue.shares import load_shares
+from services.scheduler.queue.shares import NOTHING_USED, load_shares
 
 _PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
@@ -149,7 +149,8 @@ async def load_pool(
         )
     lent = await load_lent(connection, shared_nodes or {})
     weighted = scheduler.type == "fair_share" and restrictions.has_weights
-    shares = await load_shares(connection, scheduler.share_by, (*pending, *held), weighted=weighted)
+    used = NOTHING_USED if memory.past_use is None else await memory.past_use.read(connection, now)
+    shares = await load_shares(connection, scheduler.share_by, (*pending, *held), weighted=weighted, used=used)
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(row, default, shares.path_of(row), shared.keys_of(row), needs=needs.get(row["allocation_id"]))
@@ -178,6 +179,8 @@ async def load_pool(
         quota_by_namespace=quotas,
         limits=shared.limits,
         weights=shares.weights_of((*pending, *held)) if scheduler.type == "fair_share" else {},
+        past_use=shares.past_use,
+        half_life=None if scheduler.half_life_s is None else timedelta(seconds=scheduler.half_life_s),
         policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
         now=now,
     )

@@ -11,6 +11,7 @@ from msgspec import Struct
 from libs.cluster.config import ShareKind
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
+from libs.slot_hours.decayed_use import Holder
 
 # The groups that stand for one user are nobody's team.
 _GROUPS: Final = PreparedStatement("""
@@ -22,6 +23,7 @@ _GROUPS: Final = PreparedStatement("""
 _WEIGHTS: Final = PreparedStatement("SELECT scope, subject_id, weight FROM share_weights")
 
 Row = Mapping[Any, Any]
+NOTHING_USED: Final[Mapping[Holder, float]] = {}
 
 
 class Shares(Struct, frozen=True):
@@ -33,10 +35,12 @@ class Shares(Struct, frozen=True):
     """The group that each user counts to."""
     weights: Mapping[str, float] = {}
     """Of users, groups and workspaces that have one, by the parts of paths that name them."""
+    past_use: Mapping[str, float] = {}
+    """Slots that shares have used on average, by their paths."""
 
     def path_of(self, row: Row) -> str:
         """The shares that an allocation counts to: those of ``share_by``, and within them that of its job."""
-        return "/".join((*(self._part(kind, row) for kind in self.share_by), row["job_id"]))
+        return "/".join((*self._parts(row), row["job_id"]))
 
     def weights_of(self, rows: Iterable[Row]) -> dict[str, float]:
         """Weights of the shares that ``rows`` count to, by their paths; those that are left out weigh 1."""
@@ -51,6 +55,9 @@ class Shares(Struct, frozen=True):
         for path in owned:
             found |= self._weights_within(path)
         return found
+
+    def _parts(self, row: Row) -> list[str]:
+        return [self._part(kind, row) for kind in self.share_by]
 
     def _weights_within(self, path: str) -> dict[str, float]:
         """Of the shares that a path leads through."""
@@ -67,20 +74,37 @@ class Shares(Struct, frozen=True):
             return f"group {self.groups[owner]}"
         return f"user {owner}"  # who is in no group has a share beside those of the groups
 
+    def past_use_of(self, used: Mapping[Holder, float]) -> dict[str, float]:
+        """What was used by shares, by their paths, when owners have ``used`` so much in workspaces."""
+        found: dict[str, float] = {}
+        for (owner, workspace), slots in sorted(used.items()):
+            path = ""
+            for part in self._parts({"owner_id": owner, "workspace_id": workspace}):
+                path = f"{path}/{part}" if path else part
+                found[path] = found.get(path, 0.0) + slots
+        return found
+
 
 async def load_shares(
-    connection: Connection, share_by: Sequence[ShareKind], rows: Sequence[Row], *, weighted: bool
+    connection: Connection,
+    share_by: Sequence[ShareKind],
+    rows: Sequence[Row],
+    *,
+    weighted: bool,
+    used: Mapping[Holder, float] = NOTHING_USED,
 ) -> Shares:
     """What is needed to divide a pool among those that have ``rows`` in it.
 
     weighted  users, groups or workspaces have weights, and the pool goes by them
+    used      slots that owners have used in workspaces, where that is remembered
     """
     groups: dict[int, int] = {}
     weights: dict[str, float] = {}
     if "group" in share_by:
-        users = sorted({row["owner_id"] for row in rows if row["owner_id"] is not None})
+        having = {owner for owner, _ in used}
+        users = sorted({row["owner_id"] for row in rows if row["owner_id"] is not None} | having)
         groups = {row["user_id"]: row["group_id"] for row in await _GROUPS.rows(connection, users=users)}
     if weighted and share_by:
         found = await _WEIGHTS.rows(connection)
         weights = {f"{row['scope']} {row['subject_id']}": row["weight"] for row in found}
-    return Shares(share_by, groups, weights)
+    return Shares(share_by, groups, weights, Shares(share_by, groups).past_use_of(used))

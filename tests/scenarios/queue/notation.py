@@ -85,6 +85,7 @@ class Case(NamedTuple):
     quotas: Mapping[str, int] = {}
     limits: Mapping[str, SlotLimit | HourLimit] = {}
     weights: Mapping[str, float] = {}
+    past_use: Mapping[str, float] = {}
     unavailable: str = ""
     lent: Mapping[str, int] = {}
     kinds: Mapping[str, str] = {}
@@ -126,6 +127,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         quota_by_namespace=case.quotas,
         limits=case.limits,
         weights=case.weights,
+        past_use=case.past_use,
         policy=case.policy,
         growth=case.growth,
         maintenance=tuple(_window(text) for text in filter(None, case.maintenance.split("; "))),

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from libs.slot_hours.decay import decayed
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.forecast.past_use import slots_by_share
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
@@ -18,7 +20,16 @@ from tests.scenarios.queue.notation import NOW
 class VirtualQueue:
     """Who is asked to leave has left by the next plan, and comes back to the queue as another allocation."""
 
-    def __init__(self, policy: PoolPolicy, *, nodes: Mapping[str, int], task_minutes: int) -> None:
+    def __init__(
+        self,
+        policy: PoolPolicy,
+        *,
+        nodes: Mapping[str, int],
+        task_minutes: int,
+        weights: Mapping[str, float] | None = None,
+        half_life: timedelta | None = None,
+    ) -> None:
+        """``half_life`` of what shares have used, where that is remembered."""
         self.now = NOW
         self.pending: list[PendingAllocation] = []
         self.held: dict[str, HeldAllocation] = {}
@@ -27,6 +38,9 @@ class VirtualQueue:
         self._policy = policy
         self._nodes = tuple(NodeSlots(name=name, slots=slots, max_aux=0) for name, slots in nodes.items())
         self._takes = timedelta(minutes=task_minutes)
+        self._weights = weights or {}
+        self._half_life = half_life
+        self.past_use: dict[str, float] = {}
         self._count = 0
 
     @property
@@ -37,16 +51,32 @@ class VirtualQueue:
     @property
     def snapshot(self) -> PoolSnapshot:
         held, pending = tuple(self.held.values()), tuple(self.pending)
-        return PoolSnapshot(nodes=self._nodes, held=held, pending=pending, policy=self._policy, now=self.now)
+        return PoolSnapshot(
+            nodes=self._nodes,
+            held=held,
+            pending=pending,
+            policy=self._policy,
+            weights=self._weights,
+            past_use=self.past_use,
+            now=self.now,
+        )
 
-    def submit(self, job: str, pods: tuple[int, ...], *, priority: int = 42, preemptible: bool = True) -> None:
+    def submit(
+        self, job: str, pods: tuple[int, ...], *, priority: int = 42, preemptible: bool = True, share: str = ""
+    ) -> None:
         self._count += 1
         submitted_at = NOW + timedelta(seconds=self._count)
-        self._request(job, pods, priority=priority, preemptible=preemptible, submitted_at=submitted_at)
+        self._request(job, pods, priority=priority, preemptible=preemptible, submitted_at=submitted_at, share=share)
 
     def step(self) -> Plan:
         """A minute later: those who were asked have left, who is done has ended, and a plan is carried out."""
         self.now += timedelta(minutes=1)
+        if self._half_life is not None:
+            held = slots_by_share(self.held.values())
+            self.past_use = {
+                path: decayed(self.past_use.get(path, 0.0), timedelta(minutes=1), self._half_life, held=held[path])
+                for path in {*self.past_use, *held}
+            }
         for one in [one for one in self.held.values() if one.leaving]:
             del self.held[one.allocation]
             self._come_back(one)
@@ -63,13 +93,18 @@ class VirtualQueue:
         self._count += 1
         pods = tuple(slots for _, slots in one.pods)
         name = self._request(
-            one.job, pods, priority=one.priority, preemptible=one.preemptible, submitted_at=one.submitted_at
+            one.job,
+            pods,
+            priority=one.priority,
+            preemptible=one.preemptible,
+            submitted_at=one.submitted_at,
+            share=one.share,
         )
         self.preempted[name] = self.preempted[one.allocation] + 1
         self.pending[-1] = msgspec.structs.replace(self.pending[-1], preempted=self.preempted[name])
 
     def _request(
-        self, job: str, pods: tuple[int, ...], *, priority: int, preemptible: bool, submitted_at: datetime
+        self, job: str, pods: tuple[int, ...], *, priority: int, preemptible: bool, submitted_at: datetime, share: str
     ) -> str:
         name = f"{job}.{self._count}"
         self.pending.append(
@@ -81,6 +116,7 @@ class VirtualQueue:
                 submitted_at=submitted_at,
                 requested_at=self.now,
                 preemptible=preemptible,
+                share=share,
             )
         )
         return name
@@ -102,6 +138,7 @@ class VirtualQueue:
                     submitted_at=request.submitted_at,
                     requested_at=request.requested_at,
                     preemptible=request.preemptible,
+                    share=request.share,
                     started_at=self.now,
                 )
                 continue

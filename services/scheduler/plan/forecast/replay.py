@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.forecast.hour_use import HourUse
+from services.scheduler.plan.forecast.past_use import PastUse
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
@@ -73,6 +74,7 @@ class Replay:
         self._ends = [(at, allocation) for allocation, at in self._end_at.items()]
         heapify(self._ends)
         self._use = HourUse(snapshot.limits, snapshot.held, snapshot.now)
+        self._past_use = PastUse(snapshot)
         self._left: dict[str, timedelta] = {}
         """Of those that were asked to leave in the replay: how long they run when they come back."""
         self._freed: dict[str, list[tuple[str, int]]] = {}
@@ -97,6 +99,7 @@ class Replay:
                 held=tuple(self._held.values()),
                 pending=tuple(self._pending.values()),
                 limits=self._use.limits(self._held.values(), self.now),
+                past_use=self._past_use.go_on(self._held.values(), self.now),
                 now=self.now,
             ),
             self._memo,

@@ -4,6 +4,11 @@ A share is a user, a group, a workspace or a job; a path such as ``research/ann`
 each level of the tree the child with the smallest use per weight comes first ("progressive filling": Bertsekas and
 Gallager, Data Networks, 6.5.2; as a queue of tasks: Ghodsi et al., Dominant Resource Fairness, 2011). Among equals it
 is the one whose request has waited longest, so that they take turns. Source: docs/reference/scheduling.md 5.3.
+
+A pool may remember what was used. Then the slots that a share has used lately, as an average that is forgotten by its
+half-life, count beside those that it holds: who has used more than others gets less until they have caught up, and in
+the long run use is as the weights say, to less than the slots of one request. Source: the decayed usage of Slurm's fair
+tree (https://slurm.schedmd.com/fair_tree.html) and the time-aware fairness of KAI-Scheduler.
 """
 
 from __future__ import annotations
@@ -12,20 +17,25 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from heapq import heappop, heappush
 from math import inf
+from typing import Final
 
 from services.scheduler.plan.ordering.queue_classes import QueueClass
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation
 
 _Key = tuple[float, datetime, float, Rank]
+_NO_PAST: Final[Mapping[str, float]] = {}
 
 
 class _Share:
     """A node of the tree."""
 
-    def __init__(self, weight: float) -> None:
+    def __init__(self, weight: float, past: float) -> None:
         self.weight = weight
+        self.past = past
+        """Slots that it has used on average."""
         self.used = 0.0
+        """Apart from that: whole numbers add up to the same in any order."""
         self.wanted = 0.0
         self.children: dict[str, _Share] = {}
         self.waiting: list[tuple[_Key, str]] = []
@@ -39,7 +49,7 @@ class _Share:
 
     def ratio_with(self, slots: float) -> float:
         """Use per weight if it used so many slots more."""
-        used = self.used + slots
+        used = self.used + slots + self.past
         return used / self.weight if self.weight > 0 else (inf if used > 0 else 0.0)
 
     @property
@@ -54,12 +64,16 @@ class _Share:
 
 
 class ShareTree:
-    """What each share uses. ``units_of`` says what an allocation counts: its slots, or one."""
+    """What each share uses. ``units_of`` says what an allocation counts: its slots, or one; ``past`` what shares have
+    used, by their paths, where that is remembered."""
 
-    def __init__(self, weights: Mapping[str, float], units_of: Callable[[int], float]) -> None:
+    def __init__(
+        self, weights: Mapping[str, float], units_of: Callable[[int], float], past: Mapping[str, float] = _NO_PAST
+    ) -> None:
         self._weights = weights
         self._units_of = units_of
-        self.root = _Share(1.0)
+        self._past = past
+        self.root = _Share(1.0, 0.0)
         self._paths: dict[str, list[_Share]] = {}
 
     def add(self, owner: str, slots: int) -> None:
@@ -83,7 +97,7 @@ class ShareTree:
             name = f"{name}/{part}" if name else part
             child = here.children.get(part)
             if child is None:
-                child = here.children[part] = _Share(self._weights.get(name, 1.0))
+                child = here.children[part] = _Share(self._weights.get(name, 1.0), self._past.get(name, 0.0))
             found.append(child)
             here = child
         return found

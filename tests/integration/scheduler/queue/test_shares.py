@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+import pytest
 
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig, ShareKind
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
 from tests.builders import insert_allocation, insert_job, insert_task
 from tests.integration.scheduler.world import World
 
+DAY = timedelta(days=1)
 NODE = NodeCapacity(name="node0", devices=tuple(Device(id=f"{i:03}") for i in range(12)))
 CAPACITY = PoolCapacity(pool="default", backend="process", nodes=(NODE,))
 
@@ -51,6 +55,60 @@ async def test_groups_and_users_have_what_they_weigh(world: World) -> None:
     assert (await _snapshot(world, "user", policy="round_robin")).weights == {}, "others than fair share have none"
 
 
+async def test_use_is_remembered_by_whoever_plans_next_and_half_of_it_for_a_half_life(world: World) -> None:
+    ann, bob, cid = [await _new_user(world, name) for name in ("ann", "bob", "cid")]
+    lab = await _new_group(world, "lab", ann, bob)
+    await _wants(world, bob, cid)
+    now = datetime.now(UTC)
+    await _has_run(world, ann, now - 2 * DAY, now - DAY, slots=8)
+    await _has_run(world, cid, now - timedelta(minutes=3), now - timedelta(minutes=1), slots=100)
+    await _has_run(world, bob, now - DAY, now, slots=99, pool="other")
+    await _has_run(world, bob, now - 5000 * DAY, now - 4999 * DAY, slots=99)
+    running = await world.api.sql(
+        "UPDATE allocations SET assigned_at = :now, start_time = :since WHERE allocation_id = (SELECT"
+        " a.allocation_id FROM allocations a JOIN jobs j ON j.job_id = a.job_id WHERE j.owner_id = :owner LIMIT 1)"
+        " RETURNING allocation_id",
+        now=now,
+        since=now - DAY,
+        owner=cid,
+    )
+    minutes = 100 * (0.5 ** (1 / 1440) - 0.5 ** (3 / 1440))
+    expected = {f"group {lab}": 2, f"group {lab}/user {ann}": 2, f"user {cid}": minutes + 0.5}
+    expected[f"user {cid}/user {cid}"] = expected[f"user {cid}"]
+    memory = _memory("group", "user")
+    for plans in (memory, memory, _memory("group", "user")):  # the last one has just come, as after a kill
+        found = await _snapshot(world, "group", "user", half_life="1d", memory=plans, now=now)
+        assert found.past_use == pytest.approx(expected)
+    starts = [one.allocation for one in plan(found).starts]
+    first = next(one for one in found.pending if one.allocation == starts[0])
+    assert first.share.startswith(f"user {cid}"), "what cid holds and has used is less than what the group has used"
+    await world.api.sql(
+        "UPDATE allocations SET released_at = :now, end_time = :now WHERE allocation_id = :it RETURNING 1",
+        now=now,
+        it=running[0],
+    )
+    for plans in (memory, _memory("group", "user")):
+        later = await _snapshot(world, "group", "user", half_life="1d", memory=plans, now=now + DAY)
+        assert later.past_use == pytest.approx({path: used / 2 for path, used in expected.items()})
+    assert (await _snapshot(world, "group", "user")).past_use == {}, "without a half-life nothing is remembered"
+
+
+async def _has_run(
+    world: World, owner: int, start: datetime, end: datetime, *, slots: int, pool: str = "default"
+) -> None:
+    await world.api.sql(
+        "INSERT INTO allocation_usage (allocation_id, task_id, task_type, owner_id, workspace_name, pool, slots,"
+        " requested_at, start_time, end_time)"
+        " VALUES (:id, :id, 'TRIAL', :owner, '', :pool, :slots, :start, :start, :end) RETURNING 1",
+        id=f"{owner} until {end}",
+        owner=owner,
+        pool=pool,
+        slots=slots,
+        start=start,
+        end=end,
+    )
+
+
 async def _set_weight(world: World, scope: str, subject: int, weight: float) -> None:
     await world.api.sql(
         "INSERT INTO share_weights (scope, subject_id, weight, set_by, set_at)"
@@ -84,14 +142,40 @@ async def _wants(world: World, *users: int) -> None:
 
 
 async def _snapshot(
-    world: World, *share_by: ShareKind, policy: Literal["fair_share", "round_robin"] = "fair_share"
+    world: World,
+    *share_by: ShareKind,
+    policy: Literal["fair_share", "round_robin"] = "fair_share",
+    half_life: str | None = None,
+    memory: PoolMemory | None = None,
+    now: datetime | None = None,
 ) -> PoolSnapshot:
-    pool = PoolConfig(pool_name="default", scheduler=SchedulerConfig(type=policy, share_by=share_by))
-    cluster = ClusterConfig(resource_pools=(pool,))
+    cluster, pool = _configured(*share_by, policy=policy, half_life=half_life)
     async with world.db.transaction() as connection:
-        now = datetime.now(UTC)
-        loaded = await load_pool(connection, pool, cluster=cluster, capacity=CAPACITY, now=now, is_carried_out=False)
+        loaded = await load_pool(
+            connection,
+            pool,
+            cluster=cluster,
+            capacity=CAPACITY,
+            now=now or datetime.now(UTC),
+            is_carried_out=False,
+            memory=memory,
+        )
     return loaded.snapshot
+
+
+def _configured(
+    *share_by: ShareKind,
+    policy: Literal["fair_share", "round_robin"] = "fair_share",
+    half_life: str | None = None,
+) -> tuple[ClusterConfig, PoolConfig]:
+    scheduler = SchedulerConfig(type=policy, share_by=share_by, half_life=half_life)
+    pool = PoolConfig(pool_name="default", scheduler=scheduler)
+    return ClusterConfig(resource_pools=(pool,)), pool
+
+
+def _memory(*share_by: ShareKind) -> PoolMemory:
+    cluster, pool = _configured(*share_by, half_life="1d")
+    return PoolMemory(cluster=cluster, pool=pool)
 
 
 async def _starts(world: World, *share_by: ShareKind) -> Counter[int]:

@@ -155,6 +155,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         quota_by_namespace=draw(st.dictionaries(st.sampled_from(("n1", "n2")), st.integers(0, 6))),
         limits=draw(st.dictionaries(st.sampled_from(("ann", "bob", "lab")), slot_limits() | hour_limits())),
         weights=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "j1")), st.sampled_from((0.0, 0.5, 2.0)))),
+        past_use=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "team/x")), st.floats(0.0, 9.0))),
         policy=draw(policies()),
         now=NOW,
     )
