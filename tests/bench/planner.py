@@ -1,6 +1,7 @@
 """Milliseconds of a plan of 10,000 requests on 1,000 nodes with 8 slots, where 2,000 allocations run, for each policy,
 beside a bare pass over the same structs; the same where more than slots is known of nodes and pods, beside slots alone;
-and how a plan grows from 1,000 to 100,000 requests.
+the same where gangs are to be in one rack or zone, beside gangs that may be anywhere; and how a plan grows from 1,000
+to 100,000 requests.
 
 The growth is printed as that to the power of which it grows: 1 is linear. docs/architecture.md 8 asks for less than a
 second for 100,000 requests.
@@ -19,6 +20,7 @@ from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
+from tests.bench.racks import with_racks
 from tests.bench.required_nodes import with_requirements
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
@@ -53,6 +55,11 @@ async def measure(_: BenchSystem) -> list[Result]:
         pool, memo = with_requirements(slots_alone), EligibilityMemo()
         without, took = _alternately(lambda: plan(slots_alone), lambda: plan(pool, memo))  # noqa: B023
         results.append(_result(f"with what pods require of nodes, {name}", took, without, goal=3))
+    for name, policy in POLICIES.items():
+        anywhere = with_requirements(snapshot(NODES, REQUESTS, policy))
+        pool, memo = with_racks(anywhere), EligibilityMemo()
+        without, took = _alternately(lambda: plan(anywhere, memo), lambda: plan(pool, memo))  # noqa: B023
+        results.append(_result(f"with gangs in one rack, {name}", took, without, goal=2))
     for name, policy in POLICIES.items():
         pools = [snapshot(NODES, count, policy) for count in (FEW, MANY)]
         few, many = _alternately(*(lambda pool=pool: plan(pool) for pool in pools))

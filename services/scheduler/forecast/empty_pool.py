@@ -17,7 +17,9 @@ from services.scheduler.plan.snapshot import EPOCH, PendingAllocation, PoolSnaps
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import nodes_of
 
-IMPOSSIBLE: Final = frozenset({WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.NODES_EXCLUDED})
+IMPOSSIBLE: Final = frozenset(
+    {WaitReason.TOO_LARGE, WaitReason.NO_SUCH_NODE, WaitReason.NO_SUCH_DOMAIN, WaitReason.NODES_EXCLUDED}
+)
 """Reasons for which something would wait as long as the nodes are what they are."""
 
 

@@ -101,6 +101,10 @@ class BlockedRequests:
             head.reservation = found
         return head.reservation is not None
 
+    def is_head(self, request: PendingAllocation) -> bool:
+        """Whether it is the first of its level that has no room."""
+        return any(head.request is request for head in self._heads.values())
+
     def clearance(self, request: PendingAllocation) -> Clearance:
         nodes = self._nodes_of(request)
         heads = self._heads_on(nodes)

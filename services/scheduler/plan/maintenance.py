@@ -24,6 +24,7 @@ _SAID_WITH: Final = frozenset(
         WaitReason.NO_ROOM,
         WaitReason.NO_AUX_ROOM,
         WaitReason.NO_RESOURCES,
+        WaitReason.TOPOLOGY,
         WaitReason.BEHIND_RESERVATION,
     }
 )

@@ -11,6 +11,7 @@ from services.scheduler.plan.nodes.unmet import UnmetCode
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+from services.scheduler.plan.topology.levels import in_words as level_in_words
 
 _OF_SELECTION: Final = (UnmetCode.NODE_SELECTOR, UnmetCode.NODE_AFFINITY, UnmetCode.TAINT)
 
@@ -39,6 +40,31 @@ class Missing:
                 return WaitReason.FOREIGN_PODS, ""
             room = bare
         return WaitReason.TOO_LARGE, self._too_large(request, room)
+
+    def in_one_domain(self, request: PendingAllocation) -> str:
+        """What one that requires a domain waits for."""
+        assert request.topology is not None
+        pods = f"{len(request.pods)} pods of {_slots(request.pods[0])} each"
+        return f"needs {pods} in one {level_in_words(request.topology.level)}"
+
+    def in_one_domain_now(self, request: PendingAllocation, most: int) -> str:
+        """The same, with the number of its pods for which the domain with the most room has some."""
+        assert request.topology is not None
+        word = level_in_words(request.topology.level)
+        return f"{self.in_one_domain(request)}; the {word} with the most room has room for {most or 'none'}"
+
+    def in_one_domain_for_ever(self, request: PendingAllocation, most: int) -> str:
+        """The same of the largest domain, if every node were in service and nothing of the pool ran."""
+        assert request.topology is not None
+        level, word = request.topology.level, level_in_words(request.topology.level)
+        if level not in self._pool.levels:
+            known = ", ".join(self._pool.levels)
+            said = f"the resource pool has no level {level}{f', but {known}' if known else ''}"
+        elif not any(node.domains and node.domains[self._pool.levels.index(level)] for node in self._pool.nodes or ()):
+            said = f"no node has the label {level}"
+        else:
+            said = f"the largest {word} has room for {most or 'none'}"
+        return f"{self.in_one_domain(request)}; {said}"
 
     def out_of_service(self, request: PendingAllocation) -> str:
         """What keeps nodes from it that would do."""

@@ -16,6 +16,7 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.stock import Stock
 from services.scheduler.plan.snapshot import NodeSlots, PoolSnapshot
+from services.scheduler.plan.topology.domains import domains_of
 
 
 def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
@@ -28,7 +29,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
         return Plan(decisions=tuple(unknown))
     closed = ClosedNodesOfPlan(pool)
     growth = GrowthOfPlan(closed.pool)
-    demands = Demands(growth.pool.pending, _eligible(pool.nodes, memo))
+    demands = Demands(growth.pool.pending, _eligible(pool.nodes, memo), domains_of(growth.pool))
     stock = Stock(pool.nodes, growth.pool.held)
     pool = growth.pool
     slots_pass = QueuePass(pool, demands, stock, auxiliary=False)

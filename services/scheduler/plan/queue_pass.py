@@ -36,6 +36,7 @@ _OWN: Final = frozenset(
     {
         WaitReason.TOO_LARGE,
         WaitReason.NO_SUCH_NODE,
+        WaitReason.NO_SUCH_DOMAIN,
         WaitReason.FOREIGN_PODS,
         WaitReason.NODES_EXCLUDED,
         WaitReason.MAINTENANCE,
@@ -188,6 +189,10 @@ class QueuePass:
             if reason is self._no_room:
                 missing = self._free_room.missing_for(request)
                 self._decisions[request.allocation] = Wait(request.allocation, reason, missing)
+            if reason is WaitReason.TOPOLOGY and self._blocked.is_head(request):
+                # Numbers that change with each plan are for the first only: others would have new reasons for nothing.
+                detail = self._missing.in_one_domain_now(request, self._occupancy.most_in_domain(request))
+                self._decisions[request.allocation] = Wait(request.allocation, reason, detail)
             return
         queue.advance()
         order.put_back(queue)
@@ -240,6 +245,8 @@ class QueuePass:
             return WaitReason.BEHIND_RESERVATION, ""
         if occupancy.lacks_no_units(request):
             return WaitReason.NO_RESOURCES, self._missing.beside_slots(occupancy.demands.of(request))
+        if occupancy.demands.of(request).stays_in_domain:
+            return WaitReason.TOPOLOGY, self._missing.in_one_domain(request)
         return self._no_room, ""
 
     def _why_never(self, request: PendingAllocation) -> tuple[WaitReason, str]:
@@ -252,6 +259,10 @@ class QueuePass:
             return WaitReason.OUT_OF_SERVICE, self._missing.out_of_service(request)
         if excluded and occupancy.has_room_in_all(request):
             return WaitReason.NODES_EXCLUDED, ""
+        if occupancy.demands.of(request).stays_in_domain:
+            most = occupancy.most_in_domain_of_all(request)
+            if most is not None:
+                return WaitReason.NO_SUCH_DOMAIN, self._missing.in_one_domain_for_ever(request, most)
         return self._missing.for_ever(request, occupancy.room_in_all(request))
 
     def _start(self, request: PendingAllocation, start: Start) -> None:

@@ -14,6 +14,8 @@ class WaitReason(StrEnum):
     NO_SUCH_NODE = "no node of the resource pool meets its requirements"
     FOREIGN_PODS = "waiting for pods that are not of the resource pool to leave its nodes"
     NO_RESOURCES = "waiting for cores, memory or other resources to become free where slots are"
+    TOPOLOGY = "waiting for room in one domain of the topology that it requires"
+    NO_SUCH_DOMAIN = "no domain of the topology that it requires is large enough, even when empty"
     OUT_OF_SERVICE = "waiting for nodes that are disabled or draining"
     MAINTENANCE = "waiting for the end of maintenance"
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode
+from services.scheduler.plan.topology.levels import TopologyRequest
 
 FittingPolicy = Literal["best", "worst"]
 QueuePolicy = Literal["priority", "fair_share", "fifo", "round_robin"]
@@ -35,6 +36,8 @@ class NodeSlots(Struct, frozen=True, kw_only=True, gc=False):
     """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
     shaped: ShapedNode | None = None
     """What is known of it beyond slots; None where nothing is: then any pod may run there."""
+    domains: tuple[str, ...] = ()
+    """Its values of the labels of ``PoolSnapshot.levels``, "" where it has none; () where it has none of them."""
 
 
 class Placement(Struct, frozen=True, gc=False):
@@ -82,7 +85,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     ends_at: datetime | None = None
     """When it is over at the latest, as its owner has declared."""
     needs: PodRequirements | None = None
-    """As in ``PendingAllocation``."""
+    topology: TopologyRequest | None = None
+    """As in ``PendingAllocation``, both."""
 
     @property
     def slots(self) -> int:
@@ -105,6 +109,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     blocked_nodes: frozenset[str] = frozenset()
     needs: PodRequirements | None = None
     """What each pod requires of a node; None is slots alone."""
+    topology: TopologyRequest | None = None
+    """How near to each other its pods are to be; of a single pod this says nothing."""
     namespace: str = ""
     limits: tuple[str, ...] = ()
     share: str = ""
@@ -249,4 +255,6 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     growth: Growth | None = None
     """None where nobody is asked for nodes."""
     maintenance: tuple[Maintenance, ...] = ()
+    levels: tuple[str, ...] = ()
+    """Of its topology: keys of labels of nodes, the widest first."""
     now: datetime = EPOCH

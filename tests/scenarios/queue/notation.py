@@ -9,7 +9,8 @@ against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds tha
 expected to run; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is blocked;
 ``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to where one would stand that was the
 fourth; ``back 2`` for what was preempted twice, and ``ago 60`` for seconds since it has come back; ``on
-gpu=a100,zone=x`` for labels that its nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint.
+gpu=a100,zone=x`` for labels that its nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint;
+``within rack`` and ``near rack`` for a level of the topology that is required, or preferred.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from services.scheduler.plan.snapshot import (
     PoolSnapshot,
     SlotLimit,
 )
+from services.scheduler.plan.topology.levels import TopologyRequest
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=1)
@@ -61,6 +63,8 @@ _WITH_VALUE = (
     "at",
     "back",
     "ago",
+    "within",
+    "near",
     *_ON_NODES,
 )
 
@@ -92,6 +96,10 @@ class Case(NamedTuple):
     """Of nodes of which more is known than slots."""
     details: Mapping[str, str] = {}
     """What some of those that wait are told beside the reason."""
+    levels: str = ""
+    """Of the topology, the widest first."""
+    domains: Mapping[str, str] = {}
+    """Of nodes, as in ``zone/rack``; "-" where it has no label."""
     maintenance: str = ""
     """Windows, as in ``a1,a2 60 120``: nodes, and from when to when in seconds from now."""
     growth: Growth | None = None
@@ -117,6 +125,7 @@ def snapshot(case: Case) -> PoolSnapshot:
                 max_aux=case.aux,
                 available=name not in case.unavailable.split(","),
                 shaped=_shaped(name, slots, case.kinds[name]) if name in case.kinds else None,
+                domains=tuple(case.domains[name].replace("-", "").split("/")) if name in case.domains else (),
             )
             for name, slots in case.cluster.items()
         ),
@@ -131,6 +140,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         policy=case.policy,
         growth=case.growth,
         maintenance=tuple(_window(text) for text in filter(None, case.maintenance.split("; "))),
+        levels=tuple(case.levels.split()),
         now=NOW,
     )
 
@@ -175,6 +185,11 @@ def _needs(said: Mapping[str, str], slots: int) -> PodRequirements | None:
     )
 
 
+def _topology(said: Mapping[str, str]) -> TopologyRequest | None:
+    level = said.get("within") or said.get("near")
+    return TopologyRequest(level, required="within" in said) if level else None
+
+
 def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
     matched = _REQUEST.fullmatch(part)
     assert matched, part
@@ -197,6 +212,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         "requested_at": NOW - timedelta(seconds=int(said.get("ago", 0))) if "back" in said else at,
         "position": position_at(START) + int(float(said["at"]) * _SECOND) if "at" in said else None,
         "preemptible": "np" not in flags,
+        "topology": _topology(said),
     }
     if nodes:
         started_at = NOW - timedelta(seconds=int(said.get("ran", 3600)))

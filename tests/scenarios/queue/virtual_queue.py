@@ -14,7 +14,10 @@ from services.scheduler.plan.forecast.past_use import slots_by_share
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
+from services.scheduler.plan.topology.levels import TopologyRequest
 from tests.scenarios.queue.notation import NOW
+
+LEVEL = "rack"
 
 
 class VirtualQueue:
@@ -28,15 +31,22 @@ class VirtualQueue:
         task_minutes: int,
         weights: Mapping[str, float] | None = None,
         half_life: timedelta | None = None,
+        racks: Mapping[str, str] | None = None,
     ) -> None:
-        """``half_life`` of what shares have used, where that is remembered."""
+        """
+        half_life  of what shares have used, where that is remembered
+        racks      of the nodes, where they are in some
+        """
         self.now = NOW
         self.pending: list[PendingAllocation] = []
         self.held: dict[str, HeldAllocation] = {}
         self.preempted: Counter[str] = Counter()
         """How often the task of an allocation had to leave before."""
         self._policy = policy
-        self._nodes = tuple(NodeSlots(name=name, slots=slots, max_aux=0) for name, slots in nodes.items())
+        self._nodes = tuple(
+            NodeSlots(name=name, slots=slots, max_aux=0, domains=(racks[name],) if racks else ())
+            for name, slots in nodes.items()
+        )
         self._takes = timedelta(minutes=task_minutes)
         self._weights = weights or {}
         self._half_life = half_life
@@ -58,15 +68,31 @@ class VirtualQueue:
             policy=self._policy,
             weights=self._weights,
             past_use=self.past_use,
+            levels=(LEVEL,),
             now=self.now,
         )
 
     def submit(
-        self, job: str, pods: tuple[int, ...], *, priority: int = 42, preemptible: bool = True, share: str = ""
+        self,
+        job: str,
+        pods: tuple[int, ...],
+        *,
+        priority: int = 42,
+        preemptible: bool = True,
+        share: str = "",
+        topology: TopologyRequest | None = None,
     ) -> None:
         self._count += 1
         submitted_at = NOW + timedelta(seconds=self._count)
-        self._request(job, pods, priority=priority, preemptible=preemptible, submitted_at=submitted_at, share=share)
+        self._request(
+            job,
+            pods,
+            priority=priority,
+            preemptible=preemptible,
+            submitted_at=submitted_at,
+            share=share,
+            topology=topology,
+        )
 
     def step(self) -> Plan:
         """A minute later: those who were asked have left, who is done has ended, and a plan is carried out."""
@@ -99,12 +125,21 @@ class VirtualQueue:
             preemptible=one.preemptible,
             submitted_at=one.submitted_at,
             share=one.share,
+            topology=one.topology,
         )
         self.preempted[name] = self.preempted[one.allocation] + 1
         self.pending[-1] = msgspec.structs.replace(self.pending[-1], preempted=self.preempted[name])
 
     def _request(
-        self, job: str, pods: tuple[int, ...], *, priority: int, preemptible: bool, submitted_at: datetime, share: str
+        self,
+        job: str,
+        pods: tuple[int, ...],
+        *,
+        priority: int,
+        preemptible: bool,
+        submitted_at: datetime,
+        share: str,
+        topology: TopologyRequest | None,
     ) -> str:
         name = f"{job}.{self._count}"
         self.pending.append(
@@ -117,6 +152,7 @@ class VirtualQueue:
                 requested_at=self.now,
                 preemptible=preemptible,
                 share=share,
+                topology=topology,
             )
         )
         return name
@@ -140,6 +176,7 @@ class VirtualQueue:
                     preemptible=request.preemptible,
                     share=request.share,
                     started_at=self.now,
+                    topology=request.topology,
                 )
                 continue
             left.append(after.get(name, request))

@@ -156,7 +156,12 @@ class GrowthOfPlan:
         for wait in made.waits:
             request = requests[wait.allocation]
             kind = (request.pods, request.needs, request.blocked_nodes)
-            if wait.reason not in _HELPED or kind in hopeless or rests.get(wait.allocation, now) > now:
+            if (
+                wait.reason not in _HELPED
+                or kind in hopeless
+                or rests.get(wait.allocation, now) > now
+                or _stays(request)
+            ):
                 is_first = False
                 continue
             in_reserved = is_first and wait.reason not in _KEPT_FOR_OTHERS
@@ -208,6 +213,11 @@ class GrowthOfPlan:
             return msgspec.structs.replace(decision, detail="; ".join(filter(None, (decision.detail, said))))
 
         return msgspec.structs.replace(made, decisions=tuple(explained(one) for one in made.decisions))
+
+
+def _stays(request: PendingAllocation) -> bool:
+    """Whether it requires one domain of the topology: nobody knows in which a new node is."""
+    return request.topology is not None and request.topology.required and len(request.pods) > 1
 
 
 def _held(request: PendingAllocation, places: tuple[Placement, ...]) -> HeldAllocation:

@@ -65,6 +65,7 @@ def classify(
             one.limits,
             one.blocked_nodes,
             one.needs,
+            one.topology,
             one.closed_nodes,
             one.runs_for,
             one.preempted > 0 and rests(one),

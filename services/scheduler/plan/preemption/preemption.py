@@ -16,10 +16,13 @@ from services.scheduler.plan.decisions import Preempt
 from services.scheduler.plan.ordering.fair_share import ShareTree, owner_of
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.preemption.victims import PossibleVictim, candidates, choose
+from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.ledger import Ledger
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.room import Room, Units
 from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, Placement, PoolSnapshot
+from services.scheduler.plan.topology.domains import Domain
+from services.scheduler.plan.topology.victims import choose_in_domain
 
 _WAVES: Final = 100
 """Requests for which others are asked to leave in one plan; the next plan goes on."""
@@ -79,15 +82,24 @@ class Preemption:
             return None
         if self._if_all_left.has(demand):
             later = self._occupancy.left_later(in_reserved=in_reserved)
-            chosen = choose(self._offered(request, rank), demand, later)
-            if chosen is not None and (found := self._preempt(request, chosen, later)) is not None:
+            chosen, within = self._choose(self._offered(request, rank), demand, later)
+            if chosen is not None and (found := self._preempt(request, chosen, later, within)) is not None:
                 self._waves_left -= 1
                 return found
         self._failed[scope] = asking
         return None
 
+    def _choose(
+        self, in_order: Iterator[PossibleVictim], demand: Demand, later: Room
+    ) -> tuple[tuple[PossibleVictim, ...] | None, Domain | None]:
+        """Who leaves, and of what domain where it has to be one."""
+        domains = self._occupancy.demands.domains
+        if domains is None or not demand.stays_in_domain:
+            return choose(in_order, demand, later), None
+        return choose_in_domain(in_order, demand, later, domains) or (None, None)
+
     def _preempt(
-        self, request: PendingAllocation, chosen: tuple[PossibleVictim, ...], later: Room
+        self, request: PendingAllocation, chosen: tuple[PossibleVictim, ...], later: Room, within: Domain | None
     ) -> tuple[tuple[Placement, ...], list[Preempt]] | None:
         given: Counter[str] = Counter()
         others = Ledger()
@@ -95,7 +107,7 @@ class Preemption:
             for node, slots in one.held.pods:
                 given[node] += slots or 1
                 others.add(node, one.requests)
-        placements = self._occupancy.places_in(request, later, given, others)
+        placements = self._occupancy.places_in(request, later, given, others, within)
         if placements is None:
             return None
         for one in chosen:
@@ -116,7 +128,8 @@ class Preemption:
                 for node, slots in one.held.pods:
                     if node in left:
                         left[node] += slots or 1
-            self._bound = Units(left, self._occupancy.demands.groups)
+            demands = self._occupancy.demands
+            self._bound = Units(left, demands.groups, domains=demands.domains)
         return self._bound
 
     def _offered(self, request: PendingAllocation, rank: Rank) -> Iterator[PossibleVictim]:

@@ -48,17 +48,17 @@ def choose(in_order: Iterable[PossibleVictim], demand: Demand, later: Room) -> t
 
     later  what is free, or comes free anyway
     """
-    places = _Places(demand, later)
+    places = Places(demand, later, later.count(demand))
     chosen: list[PossibleVictim] = []
     for candidate in in_order:
         if places.give(candidate):
             chosen.append(candidate)
             if places.count >= demand.pods:
-                return _spared(chosen, places, demand.pods)
+                return spared(chosen, places, demand.pods)
     return None
 
 
-def _spared(chosen: Sequence[PossibleVictim], places: _Places, pods: int) -> tuple[PossibleVictim, ...]:
+def spared(chosen: Sequence[PossibleVictim], places: Places, pods: int) -> tuple[PossibleVictim, ...]:
     """Those without whom there is no room, the dearest spared first."""
     needed: list[PossibleVictim] = []
     for candidate in reversed(chosen):
@@ -69,10 +69,11 @@ def _spared(chosen: Sequence[PossibleVictim], places: _Places, pods: int) -> tup
     return tuple(reversed(needed))
 
 
-class _Places:
+class Places:
     """How many pods have room, as allocations leave one after the other."""
 
-    def __init__(self, demand: Demand, later: Room) -> None:
+    def __init__(self, demand: Demand, later: Room, count: int) -> None:
+        """``count`` of them have room before anybody leaves."""
         self._demand = demand
         self._later = later
         self._left = later.by_node()
@@ -81,7 +82,7 @@ class _Places:
         self._others = Ledger()
         self._pods: dict[str, int] = {}
         """How many find both on nodes where somebody has left."""
-        self.count = later.count(demand)
+        self.count = count
 
     def give(self, one: PossibleVictim) -> bool:
         """Whether any of the nodes matters."""

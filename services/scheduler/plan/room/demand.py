@@ -10,6 +10,8 @@ from services.scheduler.plan.nodes.amounts import CPU, PODS, Amounts, amounts
 from services.scheduler.plan.nodes.eligible import EligibleNodes, Names
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.snapshot import PendingAllocation
+from services.scheduler.plan.topology.domains import Domains
+from services.scheduler.plan.topology.levels import LevelChoice
 
 _KINDS: Final = 10_000
 _NOWHERE: Final[frozenset[str]] = frozenset()
@@ -18,7 +20,7 @@ _NOWHERE: Final[frozenset[str]] = frozenset()
 class Demand:
     """Equal requests of a plan have one, so that what is found of it once need not be looked for again."""
 
-    __slots__ = ("excluded", "groups", "nodes", "pods", "requests", "units")
+    __slots__ = ("excluded", "groups", "nodes", "pods", "requests", "topology", "units")
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class Demand:
         nodes: Names | None = None,
         groups: frozenset[int] | None = None,
         requests: Amounts = (),
+        topology: LevelChoice | None = None,
     ) -> None:
         """
         units     of each pod: slots, or a place for an auxiliary one
@@ -36,6 +39,7 @@ class Demand:
         nodes     those that it may run on; None is all
         groups    of the same nodes, as ``EligibleNodes.groups`` numbers them; None is all
         requests  of each pod, beside its units
+        topology  how near to each other the pods are to be; None is anywhere
         """
         self.units = units
         self.pods = pods
@@ -43,6 +47,41 @@ class Demand:
         self.nodes = nodes
         self.groups = groups
         self.requests = requests
+        self.topology = topology
+
+    @property
+    def stays_in_domain(self) -> bool:
+        """Whether it has room only where one domain has room for all of its pods."""
+        return self.topology is not None and self.topology.required
+
+    @property
+    def anywhere(self) -> Demand:
+        """The same of pods that may be anywhere."""
+        return self if self.topology is None else self.for_pods(self.pods)
+
+    def for_pods(self, pods: int) -> Demand:
+        """The same of so many pods that may be anywhere."""
+        return Demand(
+            units=self.units,
+            pods=pods,
+            excluded=self.excluded,
+            nodes=self.nodes,
+            groups=self.groups,
+            requests=self.requests,
+        )
+
+    def on(self, nodes: Iterable[str]) -> Demand:
+        """The same on some of the nodes, anywhere there; only ``allows`` knows which."""
+        found = self.for_pods(self.pods)
+        found.nodes = frozenset(node for node in nodes if self.allows(node))
+        return found
+
+    @property
+    def of_units(self) -> Demand:
+        """The same where units are all that it asks for."""
+        found = self.for_pods(self.pods)
+        found.requests, found.topology = (), self.topology
+        return found
 
     def allows(self, node: str) -> bool:
         return (self.nodes is None or node in self.nodes) and node not in self.excluded
@@ -51,8 +90,15 @@ class Demand:
 class Demands:
     """Gives requests their demands. ``eligible`` is None where nothing is known of nodes but their slots."""
 
-    def __init__(self, requests: Iterable[PendingAllocation], eligible: EligibleNodes | None) -> None:
+    def __init__(
+        self,
+        requests: Iterable[PendingAllocation],
+        eligible: EligibleNodes | None,
+        domains: Domains | None = None,
+    ) -> None:
+        """``domains`` is None where nobody asks for any."""
         self.eligible = eligible
+        self.domains = domains
         self._found: dict[tuple[object, ...], Demand] = {}
         self._in_service: dict[tuple[object, ...], Demand] = {}
         self._last: tuple[PendingAllocation | None, Demand] = (None, Demand(units=1, pods=1))
@@ -65,7 +111,7 @@ class Demands:
         """What it asks of nodes as they are."""
         if request is self._last[0]:
             return self._last[1]
-        key = (request.pods, request.blocked_nodes, request.needs)
+        key = (request.pods, request.blocked_nodes, request.needs, request.topology)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._make(request, request.blocked_nodes, in_service=False)
@@ -74,7 +120,7 @@ class Demands:
 
     def when_in_service(self, request: PendingAllocation, excluded: Collection[str]) -> Demand:
         """What it would ask if every node were in service, with ``excluded`` in place of its own."""
-        key = (request.pods, frozenset(excluded), request.needs)
+        key = (request.pods, frozenset(excluded), request.needs, request.topology)
         found = self._in_service.get(key)
         if found is None:
             found = self._in_service[key] = self._make(request, excluded, in_service=True)
@@ -93,7 +139,13 @@ class Demands:
             nodes=None if has_all else nodes,
             groups=None if has_all or nodes is None else frozenset(self.groups.get(node, 0) for node in nodes),
             requests=beside_slots(needs),
+            topology=self._choice(request),
         )
+
+    def _choice(self, request: PendingAllocation) -> LevelChoice | None:
+        if self.domains is None or request.topology is None or len(request.pods) == 1:
+            return None
+        return self.domains.choice(request.topology)
 
 
 @lru_cache(_KINDS)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import msgspec
 
 from services.scheduler.plan.nodes.amounts import Amounts
-from services.scheduler.plan.room.demand import Demands, beside_slots
+from services.scheduler.plan.room.demand import Demand, Demands, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
 from services.scheduler.plan.room.reservations import NodeReservation, Others, holders_of, reserve
-from services.scheduler.plan.room.room import Fits, Room, Units, place_gang
+from services.scheduler.plan.room.room import Fits, Room, Units
 from services.scheduler.plan.room.stock import Stock, StockView
 from services.scheduler.plan.snapshot import (
     NEVER,
@@ -28,6 +28,9 @@ from services.scheduler.plan.snapshot import (
     Placement,
     PoolSnapshot,
 )
+from services.scheduler.plan.topology.domains import Domain
+from services.scheduler.plan.topology.placing import place_together
+from services.scheduler.plan.topology.reserving import reserve_in_domain
 
 
 class FreeUnits(NamedTuple):
@@ -71,6 +74,7 @@ class Occupancy:
         self._promised: Counter[str] = Counter()
         self._owed: Counter[str] = Counter()
         """Of what comes free: units that are kept for those who were nominated."""
+        self._most_in_all: dict[Demand, int | None] = {}
         self._started: list[tuple[datetime, tuple[tuple[str, int], ...]]] = []
 
     # What there is
@@ -88,8 +92,20 @@ class Occupancy:
         return self._free.has(self.demands.of(request))
 
     def room_in_all(self, request: PendingAllocation) -> int:
-        """Pods of it that would fit if nothing ran and every node were in service."""
+        """Pods of it that would fit if nothing ran and every node were in service, wherever they are."""
         return self._all_in_service.count(self.demands.when_in_service(request, ()))
+
+    def most_in_domain_of_all(self, request: PendingAllocation) -> int | None:
+        """The same in the domain that has room for the most of them; None where there is not room enough anywhere."""
+        demand = self.demands.when_in_service(request, ())
+        if demand not in self._most_in_all:
+            room = self._all_in_service
+            self._most_in_all[demand] = room.most_in_domain(demand) if room.has(demand.anywhere) else None
+        return self._most_in_all[demand]
+
+    def most_in_domain(self, request: PendingAllocation) -> int:
+        """Pods of it that would fit now in the domain that has room for the most of them."""
+        return self._free.most_in_domain(self.demands.of(request))
 
     def lacks_no_units(self, request: PendingAllocation) -> bool:
         """Whether there are free units enough for it: then it waits for something else of their nodes."""
@@ -127,7 +143,7 @@ class Occupancy:
         if not fitting:
             return ()
         part = msgspec.structs.replace(request, pods=request.pods[:fitting])
-        places = place_gang(room, self.demands.of(part), request.allocation, part.pods) or ()
+        places = place_together(room, self.demands.of(part), request.allocation, part.pods) or ()
         for node, count in _units(places).items():
             room.put(node, room.left(node) + count)
         return places
@@ -140,7 +156,7 @@ class Occupancy:
         in_reserved  room that is kept for others will do
         """
         room = self._free if in_reserved or self._open is None else self._open
-        placements = place_gang(room, self.demands.of(request), request.allocation, request.pods)
+        placements = place_together(room, self.demands.of(request), request.allocation, request.pods)
         if placements is None:
             return None
         if room is not self._free:
@@ -194,7 +210,7 @@ class Occupancy:
     def promise(self, request: PendingAllocation) -> None:
         """Nobody else is to count on that room, which ``request`` has."""
         demand = self.demands.of(request)
-        placements = place_gang(self._free_later, demand, request.allocation, request.pods)
+        placements = place_together(self._free_later, demand, request.allocation, request.pods)
         assert placements is not None
         self._promised += _units(placements)
         for place in placements:
@@ -213,21 +229,32 @@ class Occupancy:
         return self._later_reserved
 
     def places_in(
-        self, request: PendingAllocation, later: Room, given: Mapping[str, int], others: Ledger
+        self,
+        request: PendingAllocation,
+        later: Room,
+        given: Mapping[str, int],
+        others: Ledger,
+        within: Domain | None = None,
     ) -> tuple[Placement, ...] | None:
         """Places for it when so many units more are ``given`` on some nodes, of which those that are out of service are
-        none, and so much else of ``others``; nothing is taken."""
+        none, and so much else of ``others``; nothing is taken.
+
+        within  on the nodes of this domain; None is anywhere
+        """
         demand = self.demands.of(request)
         given = {node: units for node, units in given.items() if node in self._total}
         left = {node: later.left(node) for node in (*later.with_at_least(demand.units), *given)}
         for node, units in given.items():
             left[node] += units
+        domains = self.demands.domains
+        if domains is not None and within is not None:
+            left = {node: left[node] for node in domains.nodes(within) if node in left}
 
         def fits(node: str, requests: Amounts, _given: Mapping[str, int] | None = None) -> int:
             return later.fits(node, requests, others.of(node))
 
-        room = Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits)
-        return place_gang(room, demand, request.allocation, request.pods)
+        room = Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits, domains=domains)
+        return place_together(room, demand, request.allocation, request.pods)
 
     def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
         """The places for ``request`` that come free first; None where there will never be enough."""
@@ -237,13 +264,20 @@ class Occupancy:
             pods=lambda node: stock.pods_unreserved(node, requests),
             free_at=lambda node, count: stock.free_at(node, requests, count, now),
         )
-        return reserve(
+        free = {node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()}
+        total = {node: units - self._reserved[node] for node, units in self._total.items() if demand.allows(node)}
+        find = partial(
+            reserve,
             need=demand.units,
             pods=demand.pods,
-            free={node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()},
-            total={node: units - self._reserved[node] for node, units in self._total.items() if demand.allows(node)},
+            free=free,
             holders=holders_of((*self._holders, *self._started)),
             others=others if requests and stock else None,
+        )
+        if demand.topology is None or not demand.topology.required or self.demands.domains is None:
+            return find(total=total)
+        return reserve_in_domain(
+            self.demands.domains, demand.topology.level, total, free, lambda some: find(total=some)
         )
 
     def keep(self, request: PendingAllocation, reservation: NodeReservation) -> None:
@@ -300,16 +334,17 @@ class Occupancy:
 
     @cached_property
     def _empty(self) -> Units:
-        return Units(self._total, self.demands.groups, self._fits_when_empty)
+        return Units(self._total, self.demands.groups, self._fits_when_empty, self.demands.domains)
 
     @cached_property
     def _all_in_service(self) -> Units:
         units = {node.name: self._units_of(node) for node in self._pool.nodes or ()}
-        return Units(units, self.demands.groups, self._fits_when_empty)
+        return Units(units, self.demands.groups, self._fits_when_empty, self.demands.domains)
 
     def _room(self, left: Mapping[str, int], view: StockView) -> Room:
         fits = view.pods if self._stock else None
-        return Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits)
+        demands, fitting = self.demands, self._pool.policy.fitting
+        return Room(left, self._total, fitting, demands.groups, fits, domains=demands.domains)
 
     @property
     def _fits_when_empty(self) -> Fits | None:
@@ -324,12 +359,19 @@ class Occupancy:
     ) -> bool:
         """Whether just these places are free, together with the units that are ``coming``."""
         demand = self.demands.of(request)
-        return all(
+        return self._is_near(demand, placements) and all(
             demand.allows(node)
             and self._free.left(node) + coming.get(node, 0) >= count
             and (not demand.requests or view.pods(node, demand.requests) >= count // demand.units)
             for node, count in _units(placements).items()
         )
+
+    def _is_near(self, demand: Demand, placements: Iterable[Placement]) -> bool:
+        """Whether these places are in one domain, where that is required."""
+        domains, choice = self.demands.domains, demand.topology
+        if domains is None or choice is None or not choice.required:
+            return True
+        return domains.share_one((place.node for place in placements), choice.level)
 
     def _units_of(self, node: NodeSlots) -> int:
         return node.max_aux if self._auxiliary else node.slots

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import md5
 from typing import Final, Protocol, TypeAlias
@@ -18,6 +18,8 @@ from typing import Final, Protocol, TypeAlias
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.snapshot import FittingPolicy, Placement
+from services.scheduler.plan.topology.domain_units import DomainUnits
+from services.scheduler.plan.topology.domains import Domain, Domains
 
 ENOUGH: Final = 1 << 40
 """Pods that fit where nothing is counted."""
@@ -45,12 +47,21 @@ class Units:
     by_node  units left
     groups   numbers of nodes, as demands name them; 0 where there is none
     fits     None where only units count
+    domains  of the topology; None where nobody asks for any
     """
 
-    def __init__(self, by_node: Mapping[str, int], groups: Mapping[str, int] = _NONE, fits: Fits | None = None) -> None:
+    def __init__(
+        self,
+        by_node: Mapping[str, int],
+        groups: Mapping[str, int] = _NONE,
+        fits: Fits | None = None,
+        domains: Domains | None = None,
+    ) -> None:
         self._left = dict(by_node)
         self._groups = groups
         self._fits = fits
+        self.domains = domains
+        self._in_domains: DomainUnits | None = None
         group = groups.get
         self._nodes_by_left = (
             Counter((left, group(node, 0)) for node, left in self._left.items())
@@ -62,6 +73,8 @@ class Units:
 
     def has(self, demand: Demand) -> bool:
         """Whether all its pods have room."""
+        if demand.topology is not None and demand.topology.required:
+            return self.domain_for(demand, demand.topology.level) is not None
         if not demand.requests or self._fits is None:
             return self._count_units(demand) >= demand.pods
         if demand in self._refused:
@@ -77,6 +90,8 @@ class Units:
 
     def has_units(self, demand: Demand) -> bool:
         """The same if units were all that it asks for."""
+        if demand.stays_in_domain:
+            return self.has(demand.of_units)
         return self._count_units(demand) >= demand.pods
 
     def count(self, demand: Demand) -> int:
@@ -102,6 +117,32 @@ class Units:
         if found and demand.requests and self._fits is not None:
             return min(found, self._fits(node, demand.requests, given))
         return found
+
+    def pods_in(self, nodes: Iterable[str], demand: Demand, enough: int = ENOUGH) -> int:
+        """How many of its pods have room on ``nodes``; more than ``enough`` are not counted."""
+        found, need = 0, demand.units
+        for node in nodes:
+            if self._left.get(node, 0) >= need and demand.allows(node):
+                found += self.pods_on(node, demand)
+                if found >= enough:
+                    break
+        return found
+
+    def domain_for(self, demand: Demand, level: int) -> Domain | None:
+        """The domain of a level with the least units left among those that have room for all pods of ``demand``."""
+        if self.domains is None:
+            return None
+        if self._in_domains is None:
+            self._in_domains = DomainUnits(self.domains, self._left)
+        nodes, pods = self.domains.nodes, demand.pods
+        return self._in_domains.first(demand, level, lambda one: self.pods_in(nodes(one), demand, pods) >= pods)
+
+    def most_in_domain(self, demand: Demand) -> int:
+        """How many of its pods have room in the domain of its level with the most room."""
+        if self.domains is None or demand.topology is None:
+            return 0
+        found = self.domains.of_level(demand.topology.level).values()
+        return max((self.pods_in(nodes, demand) for nodes in found), default=0)
 
     def _nodes_for(self, demand: Demand) -> Iterator[str]:
         """Those with room for a pod, as far as units go."""
@@ -136,9 +177,12 @@ class Room(Units):
         fitting: FittingPolicy,
         groups: Mapping[str, int] = _NONE,
         fits: Fits | None = None,
+        *,
+        domains: Domains | None = None,
     ) -> None:
-        super().__init__(left, groups, fits)
+        super().__init__(left, groups, fits, domains)
         self._total = total
+        self._fitting = fitting
         self._worst = fitting == "worst"
         # Nodes by score, units left and group; those of one bucket are in the order of their hashes.
         self._buckets: dict[_Key, list[tuple[int, str]]] = {}
@@ -147,6 +191,11 @@ class Room(Units):
         for bucket in self._buckets.values():
             bucket.sort()
         self._keys = sorted(self._buckets)
+
+    def part(self, nodes: Iterable[str]) -> Room:
+        """A room of some of the nodes, as they are at the moment."""
+        left = {node: self._left[node] for node in nodes if node in self._left}
+        return Room(left, self._total, self._fitting, self._groups, self._fits)
 
     def left(self, node: str) -> int:
         """Units left on ``node``; 0 of one that is unknown."""
@@ -207,6 +256,8 @@ class Room(Units):
             del self._buckets[key]
             self._keys.remove(key)
         self._left[node] = left
+        if self._in_domains is not None:
+            self._in_domains.put(node, before, left)
         group = key[2]
         self._nodes_by_left[before, group] -= 1
         self._nodes_by_left[left, group] += 1

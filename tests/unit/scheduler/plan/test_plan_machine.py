@@ -18,9 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import PoolPolicy, PoolSnapshot
-from tests.scenarios.queue.virtual_queue import VirtualQueue
+from services.scheduler.plan.topology.levels import TopologyRequest
+from tests.scenarios.queue.virtual_queue import LEVEL, VirtualQueue
 
 NODES = {"a": 4, "b": 4, "c": 2}
+RACKS = {"a": "r", "b": "r", "c": ""}
 TAKES = 10
 """Minutes that every task runs, and so at most as many plans."""
 POLICIES = (
@@ -34,19 +36,21 @@ POLICIES = (
 )
 GANGS = ((1,), (1,), (2,), (3,), (4,), (2, 2), (4, 4), (2, 2, 2, 2, 2))
 """Each has room in the empty pool."""
+TOPOLOGIES = (None, None, TopologyRequest(LEVEL, required=True), TopologyRequest(LEVEL, required=False))
+"""In the rack there is room for two pods of 4."""
 
 
 class Plans(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.queue = VirtualQueue(PoolPolicy(), nodes=NODES, task_minutes=TAKES)
+        self.queue = VirtualQueue(PoolPolicy(), nodes=NODES, task_minutes=TAKES, racks=RACKS)
         self.promised: dict[str, Any] = {}
         """Places that others were asked to leave, by whom they are for."""
         self.rng = random.Random(0)
 
     @initialize(policy=st.sampled_from(POLICIES), seed=st.integers(0, 2**16))
     def begin(self, policy: PoolPolicy, seed: int) -> None:
-        self.queue = VirtualQueue(policy, nodes=NODES, task_minutes=TAKES)
+        self.queue = VirtualQueue(policy, nodes=NODES, task_minutes=TAKES, racks=RACKS)
         self.rng = random.Random(seed)
 
     @rule(seed=st.integers(0, 2**16), count=st.integers(1, 6))
@@ -55,7 +59,9 @@ class Plans(RuleBasedStateMachine):
         rng = random.Random(seed)
         for _ in range(count):
             may_leave, priority = rng.random() < 0.7, rng.choice((10, 42, 42, 90))
-            self.queue.submit(rng.choice("jkl"), rng.choice(GANGS), priority=priority, preemptible=may_leave)
+            pods = rng.choice(GANGS)
+            near = rng.choice(TOPOLOGIES) if len(pods) == 2 else None
+            self.queue.submit(rng.choice("jkl"), pods, priority=priority, preemptible=may_leave, topology=near)
 
     @precondition(lambda self: any(not one.leaving for one in self.queue.held.values()))
     @rule(index=st.integers(0, 99))

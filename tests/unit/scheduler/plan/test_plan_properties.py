@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import msgspec
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libs.job_rank import MICROSECOND, position_at
@@ -30,6 +30,7 @@ from services.scheduler.plan.snapshot import (
     SlotLimit,
 )
 from tests.unit.scheduler.plan.shaped_pools import oversold, shaped
+from tests.unit.scheduler.plan.topology_pools import is_in_one_domain, placed
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -205,6 +206,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                     pods=tuple((place.node, place.slots) for place in start.placements),
                     ends_at=None if request.runs_for is None else pool.now + request.runs_for,
                     needs=request.needs,
+                    topology=request.topology,
                 )
             )
             continue
@@ -213,8 +215,8 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
 
 
 def any_pools() -> st.SearchStrategy[PoolSnapshot]:
-    """Some with nodes of which only the slots are known."""
-    return st.one_of(pools(), pools().flatmap(shaped))
+    """Some with nodes of which only the slots are known, some with racks."""
+    return st.one_of(pools(), pools().flatmap(shaped), pools().flatmap(placed), pools().flatmap(shaped).flatmap(placed))
 
 
 @given(any_pools())
@@ -274,6 +276,30 @@ def check_sound(pool: PoolSnapshot, made: Plan) -> None:
 def test_no_node_is_oversold_in_anything(pool: PoolSnapshot) -> None:
     """And every start is one that Kubernetes would allow."""
     assert oversold(pool, plan(pool)) == []
+
+
+@given(pools().flatmap(placed) | pools().flatmap(shaped).flatmap(placed))
+def test_a_gang_that_requires_a_domain_never_leaves_it(pool: PoolSnapshot) -> None:
+    """Neither where it starts, nor where others are asked to leave for it."""
+    made = plan(pool)
+    requests = {request.allocation: request for request in pool.pending}
+    places = [(one.allocation, one.placements) for one in made.starts]
+    places += [(one.allocation, one.placements) for one in made.nominated]
+    for name, chosen in places:
+        topology = requests[name].topology
+        if topology is not None and topology.required and len(chosen) > 1:
+            assert is_in_one_domain(pool, {place.node for place in chosen}, topology.level)
+
+
+@given(pools().flatmap(placed))
+def test_a_preference_is_no_reason_to_wait(pool: PoolSnapshot) -> None:
+    """The first in the queue starts with it as it would without."""
+    assume(pool.pending)
+    first = pool.pending[0]
+    assume(first.topology is not None and not first.topology.required)
+    alone = msgspec.structs.replace(pool, pending=(first,))
+    without = msgspec.structs.replace(pool, pending=(msgspec.structs.replace(first, topology=None),))
+    assert bool(list(plan(alone).starts)) == bool(list(plan(without).starts))
 
 
 @given(pools().flatmap(shaped))
