@@ -73,9 +73,18 @@ class QueuePass:
 
     def run(self) -> Plan:
         self._release_excess()
-        order = self._order(self._look_at_longest_blocked(self._settle_nominations()))
+        longest_blocked, requests = self._split(self._settle_nominations())
+        order = self._order(requests)
         while (queue := order.pop()) is not None:
-            self._look_at(queue, order)
+            if longest_blocked is not None and not self._has_less(queue.first, longest_blocked):
+                order.put_back(queue)
+                self._look_at_alone(longest_blocked)
+                order.update(owner_of(longest_blocked))
+                longest_blocked = None
+            else:
+                self._look_at(queue, order)
+        if longest_blocked is not None:
+            self._look_at_alone(longest_blocked)
         self._leave_level()
         return Plan(
             decisions=tuple(self._decisions.values()),
@@ -108,11 +117,10 @@ class QueuePass:
         return tree
 
     def _has_less(self, request: PendingAllocation, head: PendingAllocation) -> bool:
-        """Whether ``request`` leaves its share smaller than that of ``head`` is already, which then has to give way."""
-        if self._tree is None:
-            return False
-        parted = self._tree.part(owner_of(request), owner_of(head))
-        return parted is not None and parted[0].ratio_with(request.slots) < parted[1].ratio
+        """Whether ``request`` leaves its share no larger than that of ``head`` is already, which then has to give way.
+        If it did not, its slots might be asked back at once."""
+        tree = self._tree
+        return tree is not None and tree.would_hold_no_more(owner_of(request), request.slots, owner_of(head))
 
     def _order(self, requests: list[PendingAllocation]) -> QueueOrder:
         tree = self._tree
@@ -152,15 +160,17 @@ class QueuePass:
             left.append(request)
         return left
 
-    def _look_at_longest_blocked(self, requests: list[PendingAllocation]) -> list[PendingAllocation]:
+    def _split(self, requests: list[PendingAllocation]) -> tuple[PendingAllocation | None, list[PendingAllocation]]:
         """Where shares decide, small requests come first again and again: the one that was the first without room
-        before is looked at before them. Ranks need no such help. Returns the other requests."""
+        before is looked at before them, except for those whose shares have less. Ranks need no such help."""
         blocked = [one for one in requests if one.blocked_at is not None]
         if self._tree is None or not blocked:
-            return requests
+            return None, requests
         first = min(blocked, key=lambda one: (one.blocked_at, self._rank(one)))
-        self._look_at(QueueClass([(self._rank(first), first)]), RankOrder((), self._pool.now))
-        return [one for one in requests if one is not first]
+        return first, [one for one in requests if one is not first]
+
+    def _look_at_alone(self, request: PendingAllocation) -> None:
+        self._look_at(QueueClass([(self._rank(request), request)]), RankOrder((), self._pool.now))
 
     def _look_at(self, queue: QueueClass, order: QueueOrder) -> None:
         level = queue.rank[0]

@@ -186,6 +186,22 @@ CASES = [
         policy=FAIR,
     ),
     Case(
+        "who waits longest takes nothing that would be asked back at once for a share that has less",
+        {"a": 8},
+        "A1:A 2@a; A2:A 2@a; A3:A 2 since 9000; C:C 4",
+        "C",
+        {"A3": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
+        "and comes before the others of that share that would have more then",
+        {"a": 8},
+        "A1:A 2@a; A2:A 2 since 9000; C1:C 2; C2:C 2; C3:C 2",
+        "C1 A2 C2",
+        {"C3": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
         "round robin counts allocations, and takes nothing back",
         {"a": 7},
         "A1:A 4@a; A2:A 4 since 601; B1:B 1; B2:B 1; B3:B 1",

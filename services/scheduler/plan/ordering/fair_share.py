@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
@@ -109,6 +109,12 @@ class ShareTree:
                 return one, other
         return None
 
+    def would_hold_no_more(self, mine: str, slots: int, theirs: str) -> bool:
+        """Whether the share of ``mine`` with an allocation of so many slots more uses at most what that of ``theirs``
+        uses already; False for requests of one share."""
+        parted = self.part(mine, theirs)
+        return parted is not None and parted[0].ratio_with(self._units_of(slots)) <= parted[1].ratio
+
     def _change(self, owner: str, units: float) -> None:
         for share in self.path(owner):
             share.used += units
@@ -145,6 +151,15 @@ class FairShareOrder:
 
     def block(self, level: int) -> None:
         """Nothing: shares decide who passes."""
+
+    def update(self, owner: str) -> None:
+        """Put the shares of ``owner`` where they belong in the heaps, by what they use now."""
+        path = [self._tree.root, *self._tree.path(owner)]
+        for parent, name, child in reversed(list(zip(path, owner.split("/"), path[1:], strict=False))):
+            parent.waiting = [entry for entry in parent.waiting if entry[1] != name]
+            if child.queues or child.waiting:
+                parent.waiting.append((child.key, name))
+            heapify(parent.waiting)
 
     def _return_path(self) -> None:
         """Put what was popped back into the heaps, with what it uses now."""

@@ -26,6 +26,9 @@ class QueueOrder(Protocol):
     def block(self, level: int) -> None:
         """The first of a level has no room: those that come now pass it."""
 
+    def update(self, owner: str) -> None:
+        """A share uses more than before, by a request that was in none of the classes."""
+
 
 class RankOrder:
     """By rank: ``priority``, and ``fifo``, which has one level. Who passes another one comes by expansion factor
@@ -62,6 +65,9 @@ class RankOrder:
         while self._heap and self._heap[0].rank[0] == level:
             self._passing.append(self._passed_by(heappop(self._heap)))
         heapify(self._passing)
+
+    def update(self, owner: str) -> None:
+        """Nothing: use does not count."""
 
     def _passed_by(self, queue: QueueClass) -> tuple[float, QueueClass]:
         return -expansion(queue.first, queue.rank[1], self._now), queue
