@@ -70,7 +70,7 @@ def dashboard_picture() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" role="img" aria-labelledby="title desc">',
         '  <title id="title">The dashboard of pools and queue</title>',
         f'  <desc id="desc">{DESCRIPTION}</desc>',
-        f"  <style>\n    {_colours()}{STYLE}",
+        f"  <style>\n    {shared_colours()}{STYLE}",
         f'  <rect class="page" x="0.5" y="0.5" width="719" height="{height - 1}" rx="8"/>',
         f'  <text class="title" x="{LEFT}" y="36">{escape(json.loads(DASHBOARD.read_text())["title"])}</text>',
         f'  <text class="end" x="{720 - LEFT}" y="36">all pools, times in UTC</text>',
@@ -89,7 +89,7 @@ def dashboard_picture() -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _colours() -> str:
+def shared_colours() -> str:
     """The rules for light and dark pages that all pictures share."""
     text = (PICTURES / "architecture.svg").read_text()
     found = re.search(r"svg \{ --bg.*?\n    \}", text, re.DOTALL)
