@@ -115,5 +115,5 @@ def _row(limit: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _amount(limit: Mapping[str, Any]) -> str:
     if limit["period"] is None:
-        return f"{limit['slots']} slots"
+        return "1 slot" if limit["slots"] == 1 else f"{limit['slots']} slots"
     return f"{limit['slotHours']:g} slot-hours a {limit['period']}"
