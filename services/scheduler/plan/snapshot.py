@@ -84,6 +84,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Of its last checkpoint: what it has done since is lost with it."""
     ends_at: datetime | None = None
     """When it is over at the latest, as its owner has declared."""
+    expected: timedelta | None = None
+    """How long it was expected to run when it started."""
     needs: PodRequirements | None = None
     topology: TopologyRequest | None = None
     """As in ``PendingAllocation``, both."""

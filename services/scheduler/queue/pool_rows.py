@@ -52,7 +52,7 @@ _PENDING: Final = PreparedStatement("""
 """)
 _HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.places, a.pods, a.namespace,
-           a.preemptible, a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
+           a.pool, a.preemptible, a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
            j.workspace_id, j.weight, j.queue_position, s.saved_at
@@ -153,7 +153,14 @@ async def load_pool(
     shares = await load_shares(connection, scheduler.share_by, (*pending, *held), weighted=weighted, used=used)
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
-        held_of(row, default, shares.path_of(row), shared.keys_of(row), needs=needs.get(row["allocation_id"]))
+        held_of(
+            row,
+            default,
+            shares.path_of(row),
+            shared.keys_of(row),
+            expected=expected_of(row, past),
+            needs=needs.get(row["allocation_id"]),
+        )
         for row in held
     ]
     nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity), lent)
@@ -246,6 +253,7 @@ def held_of(
     share: str,
     limits: tuple[str, ...] = (),
     *,
+    expected: timedelta | None = None,
     needs: PodRequirements | None = None,
 ) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
@@ -262,6 +270,7 @@ def held_of(
         started_at=row["start_time"] or row["assigned_at"] + STARTING_GRACE,
         saved_at=row["saved_at"],
         ends_at=ends_at_of(row),
+        expected=expected,
         needs=needs,
     )
 

@@ -223,6 +223,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
             started_at=started_at,
             saved_at=NOW - timedelta(seconds=int(said["saved"])) if "saved" in said else None,
             ends_at=NOW + timedelta(seconds=int(said["for"])) if "for" in said else None,
+            expected=timedelta(seconds=int(said["expected"])) if "expected" in said else None,
             needs=_needs(said, each),
         )
     return PendingAllocation(

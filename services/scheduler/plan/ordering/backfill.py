@@ -14,7 +14,8 @@ from typing import Final
 
 from services.scheduler.plan.snapshot import PendingAllocation
 
-_UNKNOWN: Final = timedelta(hours=1)
+UNKNOWN_RUN: Final = timedelta(hours=1)
+"""Of what nothing is expected."""
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -23,7 +24,7 @@ def magnitude(request: PendingAllocation) -> int:
     can be looked at as one."""
     run, most = request.expected, request.runs_for
     if run is None or (most is not None and most < run):
-        run = most or _UNKNOWN
+        run = most or UNKNOWN_RUN
     return (run // _SECOND).bit_length()
 
 

@@ -15,8 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from services.scheduler.plan.nodes.amounts import Amounts
+from services.scheduler.plan.ordering.backfill import magnitude
 from services.scheduler.plan.room.demand import Demand, Demands, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
+from services.scheduler.plan.room.lifetimes import Lifetimes
 from services.scheduler.plan.room.reservations import NodeReservation, Others, holders_of, reserve
 from services.scheduler.plan.room.room import Fits, Room, Units
 from services.scheduler.plan.room.stock import Stock, StockView
@@ -64,6 +66,9 @@ class Occupancy:
                 if node in free:
                     free[node] -= units
                     self._leaving[node] += units if one.leaving else 0
+        # Worst fit spreads, and work without slots keeps no node from becoming empty.
+        matters = pool.policy.fitting == "best" and not auxiliary
+        self._lifetimes = Lifetimes(pool.held, nodes, now=pool.now) if matters else None
         self._free = self._room(free, stock.left)
         self._open: Room | None = None
         self._later: Room | None = None
@@ -156,7 +161,8 @@ class Occupancy:
         in_reserved  room that is kept for others will do
         """
         room = self._free if in_reserved or self._open is None else self._open
-        placements = place_together(room, self.demands.of(request), request.allocation, request.pods)
+        demand, lasts = self.demands.of(request), magnitude(request)
+        placements = place_together(room, demand, request.allocation, request.pods, lasts=lasts)
         if placements is None:
             return None
         if room is not self._free:
@@ -171,7 +177,7 @@ class Occupancy:
         if not self._fits_at(request, placements, {}, self._stock.left):
             return False
         for node, count in units.items():
-            self._free.take(node, count)
+            self._free.take(node, count, lasts=magnitude(request))
         self._took(request, placements)
         return True
 
@@ -344,7 +350,9 @@ class Occupancy:
     def _room(self, left: Mapping[str, int], view: StockView) -> Room:
         fits = view.pods if self._stock else None
         demands, fitting = self.demands, self._pool.policy.fitting
-        return Room(left, self._total, fitting, demands.groups, fits, domains=demands.domains)
+        return Room(
+            left, self._total, fitting, demands.groups, fits, domains=demands.domains, lifetimes=self._lifetimes
+        )
 
     @property
     def _fits_when_empty(self) -> Fits | None:

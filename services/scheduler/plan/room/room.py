@@ -1,8 +1,9 @@
 """Room left on the nodes, kept in order so that the node for a pod is found among ten thousand in no time.
 
 Best fit fills the fullest node that still has room, which keeps whole nodes free for large pods; worst fit takes the
-one with the largest part free. Among equals the hash of allocation and node decides, so that what is started again
-finds the same node, and what starts beside it another one.
+one with the largest part free. Among nodes that are equally full, one that is busy for as long anyway comes first
+(lifetimes.py). Then the hash of allocation and node decides, so that what is started again finds the same node, and
+what starts beside it another one.
 Source: docs/reference/scheduling.md 4.2 and 4.3.
 """
 
@@ -17,6 +18,7 @@ from typing import Final, Protocol, TypeAlias
 
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.room.demand import Demand
+from services.scheduler.plan.room.lifetimes import EMPTY, Lifetimes, prolonged
 from services.scheduler.plan.snapshot import FittingPolicy, Placement
 from services.scheduler.plan.topology.domain_units import DomainUnits
 from services.scheduler.plan.topology.domains import Domain, Domains
@@ -24,7 +26,7 @@ from services.scheduler.plan.topology.domains import Domain, Domains
 ENOUGH: Final = 1 << 40
 """Pods that fit where nothing is counted."""
 _NONE: Final[Mapping[str, int]] = {}
-_Key: TypeAlias = tuple[float, int, int]
+_Key: TypeAlias = tuple[float, int, int, int]
 _HASHES_KEPT: Final = 1 << 17
 """Of nodes: more than any cluster has."""
 
@@ -166,8 +168,9 @@ class Units:
 class Room(Units):
     """Units left per node. Changes as pods are placed.
 
-    left   units left, by node
-    total  units that the node has; what worst fit measures by
+    left       units left, by node
+    total      units that the node has; what worst fit measures by
+    lifetimes  of the nodes, shared with other views of them; None where they do not matter
     """
 
     def __init__(
@@ -179,15 +182,18 @@ class Room(Units):
         fits: Fits | None = None,
         *,
         domains: Domains | None = None,
+        lifetimes: Lifetimes | None = None,
     ) -> None:
         super().__init__(left, groups, fits, domains)
+        self._lifetimes = lifetimes
         self._total = total
         self._fitting = fitting
         self._worst = fitting == "worst"
-        # Nodes by score, units left and group; those of one bucket are in the order of their hashes.
+        # Nodes by score, units left, group and lifetime; those of one bucket are in the order of their hashes.
         self._buckets: dict[_Key, list[tuple[int, str]]] = {}
-        for name, units in self._left.items():
-            self._buckets.setdefault(self._key(name, units), []).append((hash_of(name), name))
+        self._key_of = {name: self._key(name, units) for name, units in self._left.items()}
+        for name, key in self._key_of.items():
+            self._buckets.setdefault(key, []).append((hash_of(name), name))
         for bucket in self._buckets.values():
             bucket.sort()
         self._keys = sorted(self._buckets)
@@ -195,7 +201,7 @@ class Room(Units):
     def part(self, nodes: Iterable[str]) -> Room:
         """A room of some of the nodes, as they are at the moment."""
         left = {node: self._left[node] for node in nodes if node in self._left}
-        return Room(left, self._total, self._fitting, self._groups, self._fits)
+        return Room(left, self._total, self._fitting, self._groups, self._fits, lifetimes=self._lifetimes)
 
     def left(self, node: str) -> int:
         """Units left on ``node``; 0 of one that is unknown."""
@@ -211,68 +217,77 @@ class Room(Units):
 
     def with_at_least(self, units: int) -> Iterator[str]:
         """Nodes that have so many left."""
-        return (name for (_, left, _), bucket in self._buckets.items() if left >= units for _, name in bucket)
+        return (name for (_, left, _, _), bucket in self._buckets.items() if left >= units for _, name in bucket)
 
-    def find(self, demand: Demand, allocation: str, placed: Mapping[str, int] = _NONE) -> str | None:
+    def find(
+        self, demand: Demand, allocation: str, placed: Mapping[str, int] = _NONE, *, lasts: int = EMPTY
+    ) -> str | None:
         """The node that the policy prefers among those with room for a pod of ``demand``, or None.
 
+        lasts   magnitude of how long it is expected to run
         placed  pods of the same demand whose units have been taken, but nothing else, by node
         """
         if demand in self._refused:
             return None
         need, groups = demand.units, demand.groups
-        best: tuple[int, str] | None = None
+        best: tuple[int, int, str] | None = None
         best_score = 0.0
         wanted = None
         for key in self._keys:
-            score, left, group = key
+            score, left, group, busy = key
             if best is not None and score != best_score:
                 break
             if left < need or (groups is not None and group not in groups):
                 continue
+            longer = prolonged(busy, lasts)
+            if best is not None and longer > best[0]:
+                continue
             wanted = hash_of(allocation) if wanted is None else wanted
             found = self._nearest(self._buckets[key], wanted, demand, placed)
-            if found is not None and (best is None or found < best):
-                best, best_score = found, score
+            if found is not None and (best is None or (longer, *found) < best):
+                best, best_score = (longer, *found), score
         if best is None:
             if demand.requests and not placed:
                 self._refused.add(demand)
             return None
-        return best[1]
+        return best[2]
 
-    def take(self, node: str, units: int) -> None:
+    def take(self, node: str, units: int, *, lasts: int = EMPTY) -> None:
+        """For something that is expected to run for that long."""
+        if lasts and self._lifetimes is not None:
+            self._lifetimes.start(node, lasts)
         self.put(node, self._left[node] - units)
 
     def put(self, node: str, left: int) -> None:
-        """Say how many units are left on a node."""
-        before = self._left[node]
-        if left == before:
+        """Say how many units are left on a node, which may be busy longer by now."""
+        before, key, after = self._left[node], self._key_of[node], self._key(node, left)
+        if key == after:
             return
         entry = (hash_of(node), node)
-        key = self._key(node, before)
         bucket = self._buckets[key]
         del bucket[bisect_left(bucket, entry)]
         if not bucket:
             del self._buckets[key]
             self._keys.remove(key)
         self._left[node] = left
-        if self._in_domains is not None:
+        if self._in_domains is not None and left != before:
             self._in_domains.put(node, before, left)
         group = key[2]
         self._nodes_by_left[before, group] -= 1
         self._nodes_by_left[left, group] += 1
         if left > before:
             self._refused.clear()
-        key = self._key(node, left)
-        if key not in self._buckets:
-            self._buckets[key] = []
-            insort(self._keys, key)
-        insort(self._buckets[key], entry)
+        self._key_of[node] = after
+        if after not in self._buckets:
+            self._buckets[after] = []
+            insort(self._keys, after)
+        insort(self._buckets[after], entry)
 
     def _key(self, node: str, left: int) -> _Key:
         """What is smaller is looked at first."""
         group = self._groups.get(node, 0)
-        return (-left / (self._total.get(node) or 1), left, group) if self._worst else (left, left, group)
+        score = -left / (self._total.get(node) or 1) if self._worst else left
+        return score, left, group, EMPTY if self._lifetimes is None else self._lifetimes.of(node)
 
     def _nodes_for(self, demand: Demand) -> Iterator[str]:
         need, groups, excluded = demand.units, demand.groups, demand.excluded
@@ -296,11 +311,14 @@ class Room(Units):
         return None
 
 
-def place_gang(room: Room, demand: Demand, allocation: str, pods: tuple[int, ...]) -> tuple[Placement, ...] | None:
+def place_gang(
+    room: Room, demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int = EMPTY
+) -> tuple[Placement, ...] | None:
     """Find a node for every pod and take its units, or take nothing and return None: a gang that is half started holds
     slots that nobody can use (docs/reference/scheduling.md 16, B1). What the pods request beside is not taken.
 
-    pods  slots of each pod in rank order, all equal; for auxiliary pods each takes one unit of ``room``
+    pods   slots of each pod in rank order, all equal; for auxiliary pods each takes one unit of ``room``
+    lasts  magnitude of how long they are expected to run
     Exact, because pods of one size compete for the same room. Returns one Placement per pod, in rank order.
     """
     if len(pods) > 1 and not room.has(demand):
@@ -308,10 +326,10 @@ def place_gang(room: Room, demand: Demand, allocation: str, pods: tuple[int, ...
     placements: list[Placement] = []
     placed: Counter[str] = Counter()
     for slots in pods:
-        node = room.find(demand, allocation, placed)
+        node = room.find(demand, allocation, placed, lasts=lasts)
         if node is None:
             return None  # a single pod; of several each finds one, as there is room for all
-        room.take(node, demand.units)
+        room.take(node, demand.units, lasts=lasts)
         placed[node] += 1
         placements.append(Placement(node, slots))
     return tuple(placements)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from services.scheduler.plan.room.demand import Demand
+from services.scheduler.plan.room.lifetimes import EMPTY
 from services.scheduler.plan.room.room import Room, place_gang
 from services.scheduler.plan.snapshot import Placement
 from services.scheduler.plan.topology.domains import Domain
@@ -17,11 +18,13 @@ from services.scheduler.plan.topology.domains import Domain
 Places = tuple[Placement, ...]
 
 
-def place_together(room: Room, demand: Demand, allocation: str, pods: tuple[int, ...]) -> Places | None:
+def place_together(
+    room: Room, demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int = EMPTY
+) -> Places | None:
     """As ``place_gang``, which see, for demands that may ask for a topology."""
     choice, domains = demand.topology, room.domains
     if choice is None or domains is None:
-        return place_gang(room, demand, allocation, pods)
+        return place_gang(room, demand, allocation, pods, lasts=lasts)
     if not room.has(demand):
         return None
     widest = choice.level if choice.required else 0
@@ -30,22 +33,24 @@ def place_together(room: Room, demand: Demand, allocation: str, pods: tuple[int,
         if domain is None:
             continue
         if level >= choice.level:
-            return _place_on(room, domains.nodes(domain), demand.anywhere, allocation, pods)
-        return _spread(room, domains.nodes(domain), demand, allocation, pods)
-    return _spread(room, room.by_node(), demand, allocation, pods)
+            return _place_on(room, domains.nodes(domain), demand.anywhere, allocation, pods, lasts=lasts)
+        return _spread(room, domains.nodes(domain), demand, allocation, pods, lasts=lasts)
+    return _spread(room, room.by_node(), demand, allocation, pods, lasts=lasts)
 
 
 def _place_on(
-    room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...]
+    room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int
 ) -> Places | None:
     """On these nodes alone."""
-    placements = place_gang(room.part(nodes), demand, allocation, pods)
+    placements = place_gang(room.part(nodes), demand, allocation, pods, lasts=lasts)
     for place in placements or ():
-        room.take(place.node, demand.units)
+        room.take(place.node, demand.units, lasts=lasts)
     return placements
 
 
-def _spread(room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...]) -> Places:
+def _spread(
+    room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int
+) -> Places:
     """On nodes that have room together, in as few domains of its level as possible: the largest first, and the rest
     where it just fits. Pods that follow one another in rank are near each other."""
     choice, domains = demand.topology, room.domains
@@ -62,7 +67,7 @@ def _spread(room: Room, nodes: Iterable[str], demand: Demand, allocation: str, p
     while (left := len(pods) - len(placements)) > 0:
         domain = _next(room_in, left)
         some = pods[len(placements) :][: room_in.pop(domain)]
-        found = _place_on(room, parts[domain], demand.for_pods(len(some)), allocation, some)
+        found = _place_on(room, parts[domain], demand.for_pods(len(some)), allocation, some, lasts=lasts)
         assert found is not None
         placements += found
     return placements

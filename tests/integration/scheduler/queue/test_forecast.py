@@ -108,7 +108,8 @@ async def test_plans_are_told_what_is_expected(world: World) -> None:
             loaded = await load_pool(
                 connection, pool, cluster=world.cluster, capacity=CAPACITY, now=now, is_carried_out=False, past=known
             )
-        assert [one.expected for one in loaded.snapshot.pending] == [expected, expected]
+        told = (*loaded.snapshot.held, *loaded.snapshot.pending)
+        assert [one.expected for one in told] == [expected, expected, expected]
 
 
 async def _two_that_wait(world: World) -> tuple[str, str]:
