@@ -208,7 +208,10 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         accepted("resource_pools:"),
     ),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),
-    "docs/simulator.md": (used("make setup", "tests/unit/load/simulate/test_measures.py"),),
+    "docs/simulator.md": (
+        used("make setup", "tests/unit/load/simulate/test_measures.py"),
+        shown(".venv/bin/python -m tests.load.simulate.kueue", "it needs a file of another repository"),
+    ),
     "docs/single-sign-on.md": (accepted("oidc:"), rendered("oidc:")),
     "docs/tls.md": (
         shown("apiVersion: cert-manager.io/v1", "an object of cert-manager, which the tests do not install"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tests.load.simulate.policies.table import POLICIES
 from tests.load.simulate.report.measures import Measures, Spread
 from tests.load.simulate.report.report import Report
+from tests.load.simulate.report.table import table
 
 
 def markdown(report: Report) -> str:
@@ -60,7 +61,7 @@ def _overview(report: Report) -> str:
         "Never started",
         "Makespan",
     )
-    return _table(head, [_overview_row(one) for one in report.policies])
+    return table(head, [_overview_row(one) for one in report.policies])
 
 
 def _overview_row(one: Measures) -> tuple[str, ...]:
@@ -104,9 +105,4 @@ def _groups(title: str, report: Report, groups_of: Callable[[Measures], dict[str
         )
         for one in report.policies
     ]
-    return f"{title}:\n\n" + _table(head, rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{title}:\n\n" + table(head, rows)

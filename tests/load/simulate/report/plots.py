@@ -24,6 +24,9 @@ COLOURS = {
     "easy-true": "#93bdf0",
     "pods-in-order": "#c58b3a",
     "resolute": "#0b8f6a",
+    "resolute-preempt": "#56b894",
+    "resolute-fifo": "#b8577a",
+    "resolute-robin": "#8c6d46",
     "resolute-fair": "#7a5bc7",
 }
 INK = "#2b333b"

@@ -81,7 +81,7 @@ def test_durations_are_read_by_people(seconds: float, text: str) -> None:
 def test_the_command_of_the_page_runs(tmp_path: Path) -> None:
     trace = tmp_path / "tiny.csv"
     trace.write_text(TRACE)
-    (block,) = blocks_of(REPOSITORY / "docs/simulator.md")
+    block, _ = blocks_of(REPOSITORY / "docs/simulator.md")
     program, *arguments = shlex.split(block.text.splitlines()[-1])
     assert (program, arguments[:2]) == (".venv/bin/python", ["-m", "tests.load.simulate"])
     given = {"TRACE": str(trace), "DIR": str(tmp_path / "results")}

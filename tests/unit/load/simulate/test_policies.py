@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from tests.load.simulate.cluster import SimulatedNode, Workload
+from tests.load.simulate.cluster import SimulatedNode, Workload, workload
 from tests.load.simulate.engine.decisions import Begin, Evict, PolicyDecision
 from tests.load.simulate.engine.free_slots import Oversold
 from tests.load.simulate.engine.simulation import simulate
 from tests.load.simulate.engine.state import ClusterState
 from tests.load.simulate.policies.table import POLICIES
 from tests.load.simulate.traces.job import Trace
+from tests.load.simulate.traces.synthetic import synthetic_day
 from tests.unit.load.simulate.running import job, run, starts
 
 ONE_BLOCKED = [
@@ -91,6 +92,24 @@ def test_resolute_runs_a_job_on_the_models_that_it_needs() -> None:
     nodes = (SimulatedNode(slots=8, model="a"), SimulatedNode(slots=1, model="b"))
     outcome = simulate("resolute", POLICIES["resolute"].make(), Workload(trace=trace, nodes=nodes))
     assert starts(outcome) == [0, 10]
+
+
+def test_who_was_asked_to_leave_comes_back_with_the_next_event() -> None:
+    """At once it would take the second node, from which the next urgent job would have it leave again."""
+    jobs = [job(0, 0, 9000, slots=2), *(job(number, 5000, 100, slots=2, priority=1) for number in (1, 2))]
+    outcome = run("resolute-preempt", jobs, nodes=(2,))
+    assert starts(outcome) == [0, 5000, 5100]
+    assert [one.evictions for one in outcome.jobs] == [1, 0, 0]
+    assert outcome.jobs[0].ended_s == 5200 + 9000 - 3600
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name.startswith("resolute")])
+def test_every_policy_of_a_pool_runs_all_jobs_of_a_busy_hour(policy: str) -> None:
+    trace = synthetic_day(jobs=150)
+    outcome = simulate(policy, POLICIES[policy].make(), workload(trace, 1.5))
+    assert all(one.ended_s is not None for one in outcome.jobs)
+    if policy == "resolute-preempt":
+        assert any(one.evictions > 1 for one in outcome.jobs), "those that leave for others come back, and may again"
 
 
 class _EvictsOnce:
