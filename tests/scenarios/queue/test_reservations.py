@@ -245,3 +245,16 @@ def test_a_former_head_does_not_come_before_the_present_one() -> None:
     assert not list(plan(msgspec.structs.replace(pool, pending=left, held=(held,))).starts), (
         "a slot is kept for the gang"
     )
+
+
+def test_a_job_of_the_whole_cluster_starts_in_the_plan_after_the_last_slot_came_free() -> None:
+    """B10: no back-off, and no kind of task is left out."""
+    queue = VirtualQueue(PoolPolicy(), nodes={"a": 8, "b": 8}, task_minutes=30)
+    for number in range(16):
+        queue.submit(f"small{number}", (1,))
+    queue.step()
+    queue.submit("all", (8, 8), preemptible=False)
+    while len(queue.held) > 1:
+        assert not list(queue.plan_again().starts), "it would be half of it"
+        made = queue.step()
+    assert [start.allocation.partition(".")[0] for start in made.starts] == ["all"]
