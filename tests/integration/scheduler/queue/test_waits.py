@@ -25,6 +25,7 @@ from tests.integration.scheduler.world import World
 
 QUEUE = "In the queue of default: "
 SLOTS = "waiting for slots to become free"
+IN_NUMBERS = f"{SLOTS}: needs 8 free slots on one node; 0 of 8 slots are free"
 
 
 async def test_a_reason_has_a_code_that_stays_while_its_numbers_change(world: World) -> None:
@@ -75,9 +76,9 @@ async def test_the_log_of_a_task_says_once_why_it_waits(world: World) -> None:
     at = now + timedelta(seconds=10)
     assert await _tell(world, at) == 1
     assert await _tell(world, at + timedelta(hours=1)) == 0, "it is known"
-    assert await _lines(world, waiting) == [f"{QUEUE}{SLOTS}"]
+    assert await _lines(world, waiting) == [f"{QUEUE}{IN_NUMBERS}"]
     [event] = await _events(world)
-    assert (event.allocation_id, event.reason_code, event.reason) == (waiting["allocation_id"], "no_room", SLOTS)
+    assert (event.allocation_id, event.reason_code, event.reason) == (waiting["allocation_id"], "no_room", IN_NUMBERS)
 
 
 async def test_a_log_has_one_line_a_minute_about_it(world: World) -> None:
@@ -87,7 +88,7 @@ async def test_a_log_has_one_line_a_minute_about_it(world: World) -> None:
     await world.api.sql("UPDATE allocations SET wait_reason = 'more' WHERE assigned_at IS NULL")
     assert await _tell(world, at + PAUSE / 2) == 0
     assert await _tell(world, at + PAUSE) == 1
-    assert await _lines(world, waiting) == [f"{QUEUE}{SLOTS}", f"{QUEUE}more"]
+    assert await _lines(world, waiting) == [f"{QUEUE}{IN_NUMBERS}", f"{QUEUE}more"]
     codes = [event.reason_code for event in await _events(world)]
     assert codes == ["no_room", ""], "another release has written the second, and its code is not known"
 
@@ -150,7 +151,7 @@ async def _forget_what_was_told(world: World) -> None:
 
 
 async def _waits_for_slots(w: World) -> bool:
-    return any(row["wait_reason"] == SLOTS for row in await w.api.allocations())
+    return any(row["wait_reason"] == IN_NUMBERS for row in await w.api.allocations())
 
 
 async def _since(world: World, wait: Wait) -> datetime:
