@@ -152,6 +152,11 @@ metric_chunks = Table(
     Column("extremes", LargeBinary, nullable=False),
     # The blocks: steps and numbers of their points.
     Column("points", LargeBinary, nullable=False),
+    # NULL where the release before 0043 has made the chunk. Steps of the first and the last point, and the extremes of
+    # all; where in each block its extremes are; a hash of the steps, equal where two metrics were reported together.
+    Column("outline", LargeBinary),
+    Column("positions", LargeBinary),
+    Column("steps_hash", LargeBinary),
     ForeignKeyConstraint(
         ["trial_id", "metric_group"], ["metric_levels.trial_id", "metric_levels.metric_group"], ondelete="CASCADE"
     ),

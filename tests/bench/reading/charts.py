@@ -44,6 +44,7 @@ class BenchSeries:
 
     few: list[int]
     many: list[int]
+    short: int
     long: int
     longest: int
     narrow: int
@@ -87,6 +88,14 @@ async def measure(system: BenchSystem) -> list[Result]:
 async def _long_series(api: RawConnection, rows: BenchSeries) -> list[Result]:
     """Whole and in part; what is asked for the first time makes its levels."""
     series = {rows.long: LONG, rows.longest: LONGEST}
+    several = [api.get_request(f"{_chart([trial], PIXELS)}&metricNames=accuracy") for trial in series]
+    filtered = [
+        api.get_request(
+            f"{_chart([trial], PIXELS)}&timeSeriesFilter.name=batches&timeSeriesFilter.integerRange.gt={points}"
+        )
+        for trial, points in series.items()
+    ]
+    short = api.get_request(_chart([rows.short], PIXELS))
     whole = [api.get_request(_chart([trial], PIXELS)) for trial in series]
     # From a sixth to five sixths, in steps of ten.
     parts = [
@@ -94,6 +103,8 @@ async def _long_series(api: RawConnection, rows: BenchSeries) -> list[Result]:
         for trial, points in series.items()
     ]
     first = [await milliseconds(lambda: api.send(request)) for request in whole]  # noqa: B023
+    for request in several:
+        await api.send(request)
     return [
         Result(
             name=f"the first chart of {LONGEST:,} points beside {LONG:,}, with their levels",
@@ -106,6 +117,13 @@ async def _long_series(api: RawConnection, rows: BenchSeries) -> list[Result]:
         await _compare(api, f"{LONGEST:,} points at {PIXELS} pixels beside {LONG:,}", whole, _LONG_TIMES, goal=FACTOR),
         await _compare(
             api, f"two thirds of {LONGEST:,} points at {PIXELS} pixels beside {LONG:,}", parts, _LONG_TIMES, goal=FACTOR
+        ),
+        await _compare(api, f"two metrics of {LONGEST:,} points beside {LONG:,}", several, _LONG_TIMES, goal=FACTOR),
+        await _compare(
+            api, f"{LONGEST:,} points from some batch on beside {LONG:,}", filtered, _LONG_TIMES, goal=FACTOR
+        ),
+        await _compare(
+            api, f"{LONGEST:,} points at {PIXELS} pixels beside {PIXELS:,}", [short, whole[1]], _LONG_TIMES, goal=None
         ),
     ]
 
@@ -187,6 +205,7 @@ async def insert_series(url: str) -> BenchSeries:
         series = BenchSeries(
             few=[await _trial(connection, experiment, points=SHOWN, names=1) for _ in range(TRIALS)],
             many=[await _trial(connection, experiment, points=POINTS, names=1) for _ in range(TRIALS)],
+            short=await _trial(connection, experiment, points=PIXELS, names=1),
             long=await _trial(connection, experiment, points=LONG, names=1),
             longest=await _trial(connection, experiment, points=LONGEST, names=1),
             narrow=await _trial(connection, experiment, points=POINTS, names=NARROW),

@@ -16,7 +16,7 @@ from services.api.queries.charts.groups import group_of, points_per_series
 from services.api.queries.charts.levels.making import LevelMaker
 from services.api.queries.charts.points import WantedSeries, epoch_of
 from services.api.queries.charts.time_series.compared_trials import load_compared_trials
-from services.api.queries.charts.time_series.packages import RowCondition
+from services.api.queries.charts.time_series.conditions import BATCHES, RowCondition
 from services.api.queries.charts.time_series.trial_series import groups_with_levels, read_trial_series
 from services.api.wire.charts.series import (
     ComparableTrial,
@@ -109,7 +109,7 @@ def filter_conditions(wanted: TimeSeriesFilter) -> Iterator[RowCondition]:
     sets = [("= ANY", wanted.integer_range.incl), ("<> ALL", wanted.integer_range.not_in)]
     if not (wanted.name or numbers or times or any(values for _, values in sets)):
         return
-    columns = {"batches": "total_batches::double precision", "epoch": f"({epoch_of('document')})", "time": "end_time"}
+    columns = {"batches": BATCHES, "epoch": f"({epoch_of('document')})", "time": "end_time"}
     if wanted.name not in columns:
         raise InvalidRequest(f"timeSeriesFilter.name: expected one of batches, epoch, time, got '{wanted.name[:80]}'")
     if wanted.name == "time" and (numbers or any(values for _, values in sets)):

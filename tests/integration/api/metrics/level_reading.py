@@ -31,11 +31,16 @@ async def pack(driver: Any, trial_id: int) -> None:
 async def check_levels(connection: AsyncConnection, trial_id: int) -> int:
     """Compare what is chosen by levels and report by report, in a transaction; returns how many chunks there are."""
     driver = await driver_connection(connection)
-    for group, name in await _series(driver, trial_id):
-        wanted = WantedSeries(group=group, names=[name])
+    series = await _series(driver, trial_id)
+    # Each by itself, and those of a group over the same points.
+    several = [
+        (group, sorted(name for each, name in series if each == group)) for group in {each for each, _ in series}
+    ]
+    for group, names in [*((group, [name]) for group, name in series), *several]:
+        wanted = WantedSeries(group=group, names=names)
         expected = await read_points(connection, trial_id, wanted, limit=LIMIT)
         use = LevelUse(exist=True, shape=SMALL)
-        assert await read_chosen_points(driver, trial_id, wanted, limit=LIMIT, levels=use) == expected, (group, name)
+        assert await read_chosen_points(driver, trial_id, wanted, limit=LIMIT, levels=use) == expected, (group, names)
     chunks: int = await driver.fetchval("SELECT count(*) FROM metric_chunks WHERE trial_id = $1", trial_id)
     return chunks
 

@@ -47,7 +47,7 @@ async def add_chunks(
 ) -> bool:
     """Make the chunks that a series lacks up to where it is sealed; returns whether they are right still."""
     key = key_of(group)
-    number, newest = await driver.fetchrow(sql.NEWEST_CHUNK, trial_id, group, name)
+    number, newest = await driver.fetchrow(sql.NEXT_CHUNK, trial_id, group, name)
     most = _CHUNKS_AT_ONCE * shape.chunk
     steps: list[int] = []
     numbers: list[float | None] = []

@@ -1,114 +1,201 @@
-"""Chooses the points of a window of a long series by its levels, which are read where they decide something.
+"""Reads the levels of one or several metrics in a window, and chooses points by them.
 
-The extremes of all blocks are a hundredth of the series. Points are read of those blocks in which a stretch, or the
-window, begins or ends, so no more of them are read for a long series than for a short one.
+Several metrics are drawn over the same points: levels serve them as far as all were reported at the same steps, which
+hashes tell. Outlines of chunks are read first, then the blocks of those chunks in which a stretch, or the window,
+begins or ends, and then points of the blocks that may hold an extreme (``deciding.py``).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from services.api.queries.charts.levels import statements as sql
-from services.api.queries.charts.levels.packing import Extremes, Shape, unpack_blocks, unpack_extremes
-from services.api.queries.charts.time_series.extremes import ChosenSteps, Numbers
+from services.api.queries.charts.levels.deciding import SeriesChoice, Split
+from services.api.queries.charts.levels.packing import (
+    HASH_BYTES,
+    OUTLINE_BYTES,
+    BlockExtremes,
+    Outlines,
+    PackedBlock,
+    Shape,
+    unpack_extremes,
+    unpack_outlines,
+)
+from services.api.queries.charts.time_series.extremes import ChosenSteps, KnownStretch
+
+_BLOCKS_READ_ALONG: Final = 2
+"""Between two blocks that are wanted: so many more cost less than looking for another place."""
+
+
+class _Outlined(NamedTuple):
+    """A series in the window: the number of its first chunk, the first one without an outline, if there is one, and
+    outlines and hashes of the others."""
+
+    first: int | None
+    first_without: int | None
+    outlines: bytes | None
+    hashes: bytes | None
+
+    def usable(self) -> int:
+        """How many chunks there are before the first one without an outline."""
+        if self.first is None:
+            return 0
+        if self.first_without is not None:
+            return self.first_without - self.first
+        return len(self.outlines or b"") // OUTLINE_BYTES
 
 
 class SeriesLevels:
-    """What a series has of levels in a window, with a driver in a transaction that sees the same reports all the time.
+    """What some metrics of a group have of levels in a window, with a driver in a transaction that sees the same
+    reports all the time.
 
-    count  points of the window that are in them
-    next   the first step that is not: from there on reports have to be read
+    count    points of the window that are in them
+    next     the first step that is not: from there on reports have to be read
+    lacking  places of the metrics whose levels end there; none if those of others do not go on either way
     """
 
-    def __init__(self, driver: Any, series: tuple[int, str, str], shape: Shape) -> None:
-        """series  trial, group and name"""
+    def __init__(self, driver: Any, trial_id: int, group: str, names: Sequence[str], shape: Shape) -> None:
+        """names  each once"""
         self._driver = driver
-        self._series = series
+        self._key = trial_id, group
+        self._names = names
         self._shape = shape
-        self._first_block = 0
-        self._extremes = Extremes([], [], [], [], [])
+        self._first_chunk = 0
+        self._outlines: list[Outlines] = []
         self._start = 0
+        self._ends = 0, 0
+        self._read: list[dict[int, PackedBlock]] = [{} for _ in names]
         self.count = 0
         self.next = 0
+        self.lacking: Sequence[int] = ()
 
-    @classmethod
-    async def read(
-        cls, driver: Any, series: tuple[int, str, str], *, first: int, last: int, shape: Shape
-    ) -> SeriesLevels | None:
-        """first, last  steps; None when no point between them is in a chunk."""
-        levels = cls(driver, series, shape)
-        chunk, last_step, extremes = await driver.fetchrow(sql.EXTREMES, *series, first, last)
-        if chunk is None:
-            return None
-        levels._first_block = chunk * shape.blocks
-        levels._extremes = unpack_extremes(extremes, shape)
-        levels.next = last_step + 1
-        await levels._find_ends(first, last, last_step)
-        return levels if levels.count > 0 else None
+    async def read(self, first: int, last: int) -> None:
+        """first, last  steps of the window"""
+        self.next = first
+        await self._read_outlines(first, last)
+        if self._outlines:
+            await self._find_ends(first, last)
 
-    async def _find_ends(self, first: int, last: int, last_step: int) -> None:
-        """Where the window begins and ends, as positions in the chunks."""
-        firsts = self._extremes.first_steps
-        stop = len(firsts) * self._shape.block
-        wanted = []
-        if firsts[0] < first:
-            wanted.append(bisect_right(firsts, first) - 1)
+    async def _read_outlines(self, first: int, last: int) -> None:
+        """Of the chunks that have the same steps in all metrics."""
+        rows = [_Outlined(*row) for row in await self._driver.fetch(sql.OUTLINES, *self._key, self._names, first, last)]
+        usable = [row.usable() for row in rows]
+        most = min(usable)
+        same = most if len(rows) == 1 else _shared_chunks(rows, most)
+        if same == most:
+            self.lacking = [place for place, count in enumerate(usable) if count == most]
+        if same:
+            self._first_chunk = rows[0].first or 0
+            self._outlines = [unpack_outlines((row.outlines or b"")[: same * OUTLINE_BYTES]) for row in rows]
+
+    async def _find_ends(self, first: int, last: int) -> None:
+        """Where the window begins and ends, as positions in the chunks, and steps of its first and its last point."""
+        firsts, lasts, _ = self._outlines[0]
+        stop = len(firsts) * self._shape.chunk
+        first_step, last_step = firsts[0], lasts[-1]
+        self.next = last_step + 1
+        # An end is within a chunk that has points on both sides of it, and what is looked up is not empty.
+        if first_step < first:
+            steps = await self._steps_of(0)
+            self._start = bisect_left(steps, first)
+            first_step = steps[self._start]
         if last < last_step:
-            wanted.append(bisect_right(firsts, last) - 1)
-        blocks = dict(await self._blocks(sorted(set(wanted))))
-        if firsts[0] < first:
-            self._start = wanted[0] * self._shape.block + bisect_left(blocks[wanted[0]][0], first)
-        if last < last_step:
-            stop = wanted[-1] * self._shape.block + bisect_right(blocks[wanted[-1]][0], last)
-        self.count = stop - self._start
+            steps = await self._steps_of(len(firsts) - 1)
+            inside = bisect_right(steps, last)
+            stop += inside - self._shape.chunk
+            last_step = steps[inside - 1]
+        self.count = max(stop - self._start, 0)
+        self._ends = first_step, last_step
 
-    async def _blocks(self, numbers: Sequence[int]) -> Iterable[tuple[int, tuple[Sequence[int], Numbers]]]:
-        if not numbers:
-            return []
-        packed = await self._driver.fetchval(
-            sql.BLOCKS,
-            *self._series,
-            [self._first_block + number for number in numbers],
-            self._shape.blocks,
-            self._shape.block_bytes,
-        )
-        return zip(numbers, unpack_blocks(packed, self._shape), strict=True)
+    async def _steps_of(self, chunk: int) -> list[int]:
+        width = self._shape.blocks
+        blocks = range(chunk * width, (chunk + 1) * width)
+        await self._read_blocks(0, blocks)
+        return [step for block in blocks for step in self._read[0][block].steps()]
 
     async def add_to(self, chosen: ChosenSteps) -> None:
         """Add the points of the window; ``chosen`` has none yet, and does not keep all."""
-        size, start, stop = self._shape.block, self._start, self._start + self.count
-        # Runs of whole blocks end where a block has to be looked into, and where a stretch ends behind a block.
-        looked_into = {start // size, (stop - 1) // size}
-        ends = set()
-        for bound in chosen.bounds:
-            position = start + bound
-            if position >= stop:
-                break
-            if position % size:
-                looked_into.add(position // size)
-            else:
-                ends.add(position // size)
-        blocks = dict(await self._blocks(sorted(looked_into)))
-        begun = start // size
-        for block in sorted(looked_into | ends):
-            if begun < block:
-                self._add_run(chosen, begun, block)
-                begun = block
-            if block in looked_into:
-                steps, numbers = blocks[block]
-                part = slice(max(start - block * size, 0), min(stop - block * size, size))
-                chosen.add(steps[part], [numbers[part]])
-                begun = block + 1
-
-    def _add_run(self, chosen: ChosenSteps, begin: int, end: int) -> None:
-        """Add whole blocks, all of one stretch."""
-        extremes = self._extremes
-        low, high = min(extremes.lows[begin:end]), max(extremes.highs[begin:end])
-        chosen.add_run(
-            (end - begin) * self._shape.block,
-            extremes.first_steps[begin],
-            (low, extremes.low_steps[extremes.lows.index(low, begin, end)]),
-            (high, extremes.high_steps[extremes.highs.index(high, begin, end)]),
+        stretches = list(chosen.stretches(self.count))
+        bounds = [self._start, *(self._start + end for _, _, end in stretches)]
+        cut = sorted({bound // self._shape.chunk for bound in bounds if bound % self._shape.chunk})
+        ranks = {chunk: rank for rank, chunk in enumerate(cut)}
+        splits = [Split.of(begin, end, ranks, self._shape) for begin, end in pairwise(bounds)]
+        blocks = [await self._block_extremes(name, cut) for name in self._names]
+        choices = [
+            SeriesChoice(outlines.extremes, extremes, splits)
+            for outlines, extremes in zip(self._outlines, blocks, strict=True)
+        ]
+        # Of a stretch without numbers its first point counts.
+        empty = [place for place in range(len(splits)) if all(choice.is_empty(place) for choice in choices)]
+        heads = {edge.block for place in empty for edge in splits[place].edges if edge.is_head}
+        for series, choice in enumerate(choices):
+            wanted = {*choice.unsure_blocks(), *(heads if series == 0 else ())}
+            await self._read_blocks(series, sorted(wanted - self._read[series].keys()))
+            choice.read(self._read[series])
+        first_steps = {place: self._first_step_of(splits[place], ranks, blocks[0]) for place in empty}
+        chosen.add_known(
+            self.count,
+            *self._ends,
+            (
+                KnownStretch(number, first_steps.get(place), [choice.extremes(place) for choice in choices])
+                for place, (number, _, _) in enumerate(stretches)
+            ),
         )
+
+    def _first_step_of(self, split: Split, ranks: Mapping[int, int], blocks: BlockExtremes) -> int:
+        chunk, within = divmod(split.begin, self._shape.chunk)
+        if within == 0:
+            return self._outlines[0].first_steps[chunk]
+        block, position = divmod(split.begin, self._shape.block)
+        if position:
+            return self._read[0][block].step(position)
+        return blocks.first_steps[ranks[chunk] * self._shape.blocks + within // self._shape.block]
+
+    async def _block_extremes(self, name: str, chunks: Sequence[int]) -> BlockExtremes:
+        numbers = [self._first_chunk + chunk for chunk in chunks]
+        if not numbers:
+            return unpack_extremes(b"", b"", self._shape)
+        extremes, positions = await self._driver.fetchrow(sql.EXTREMES, *self._key, name, numbers)
+        return unpack_extremes(extremes, positions, self._shape)
+
+    async def _read_blocks(self, series: int, blocks: Sequence[int]) -> None:
+        """blocks  ascending"""
+        if not blocks:
+            return
+        runs = list(_runs(blocks, self._shape.blocks))
+        size, width = self._shape.block_bytes, self._shape.blocks
+        chunks = [self._first_chunk + begin // width for begin, _ in runs]
+        places = [begin % width * size for begin, _ in runs]
+        sizes = [(end - begin) * size for begin, end in runs]
+        packed = await self._driver.fetchval(sql.PARTS, *self._key, self._names[series], chunks, places, sizes)
+        place = 0
+        for begin, end in runs:
+            for block in range(begin, end):
+                self._read[series][block] = PackedBlock(packed, place, self._shape)
+                place += size
+
+
+def _shared_chunks(rows: Sequence[_Outlined], most: int) -> int:
+    """How many of the first chunks have the same numbers and the same steps in all series."""
+    if len({row.first for row in rows}) > 1:
+        return 0
+    hashes = [row.hashes or b"" for row in rows]
+    for chunk in range(most):
+        place = slice(chunk * HASH_BYTES, (chunk + 1) * HASH_BYTES)
+        if any(each[place] != hashes[0][place] for each in hashes):
+            return chunk
+    return most
+
+
+def _runs(blocks: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
+    """Each within a chunk: from which block to before which. The little between two of them is read along."""
+    begin = end = blocks[0]
+    for block in blocks:
+        if block - end > _BLOCKS_READ_ALONG or block // width != begin // width:
+            yield begin, end
+            begin = block
+        end = block + 1
+    yield begin, end

@@ -11,19 +11,34 @@ GENERATION: Final = "SELECT generation FROM metric_levels WHERE trial_id = $1 AN
 
 _SERIES: Final = """
  WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key($3)"""
-EXTREMES: Final = f"""
-SELECT min(chunk_no), max(last_step), string_agg(extremes, ''::bytea ORDER BY chunk_no)
-  FROM metric_chunks {_SERIES} AND last_step >= $4 AND first_step <= $5
-"""  # noqa: S608  (of constants)
-# A probe of the index for each block, which reads no more than the block.
-BLOCKS: Final = """
-SELECT string_agg(part, ''::bytea ORDER BY number)
-  FROM unnest($4::integer[]) AS number
- CROSS JOIN LATERAL (
-       SELECT substring(points FROM number % $5 * $6 + 1 FOR $6) AS part
+# One row for each name: its first chunk, its first one without an outline, which services of the release before have
+# made, and outlines and hashes of those that have them.
+OUTLINES: Final = """
+SELECT min(chunk_no), min(chunk_no) FILTER (WHERE outline IS NULL),
+       string_agg(outline, ''::bytea ORDER BY chunk_no), string_agg(steps_hash, ''::bytea ORDER BY chunk_no)
+  FROM unnest($3::text[]) WITH ORDINALITY AS series (name, number)
+  LEFT JOIN LATERAL (
+       SELECT chunk_no, outline, steps_hash
          FROM metric_chunks
-        WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key($3) AND chunk_no = number / $5
-       OFFSET 0) AS block
+        WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key(series.name)
+          AND last_step >= $4 AND first_step <= $5
+       OFFSET 0) AS chunk ON true
+ GROUP BY number
+ ORDER BY number
+"""
+EXTREMES: Final = f"""
+SELECT string_agg(extremes, ''::bytea ORDER BY chunk_no), string_agg(positions, ''::bytea ORDER BY chunk_no)
+  FROM metric_chunks {_SERIES} AND chunk_no = ANY($4::integer[])
+"""  # noqa: S608  (of constants)
+# A probe of the index for each part, which reads no more than the part: of which chunk, from which byte, and how many.
+PARTS: Final = """
+SELECT string_agg(part, ''::bytea ORDER BY number)
+  FROM unnest($4::integer[], $5::integer[], $6::integer[]) WITH ORDINALITY AS wanted (chunk, place, size, number)
+ CROSS JOIN LATERAL (
+       SELECT substring(points FROM wanted.place + 1 FOR wanted.size) AS part
+         FROM metric_chunks
+        WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key($3) AND chunk_no = wanted.chunk
+       OFFSET 0) AS read
 """
 
 # Whoever is writing reports holds the one or shares the other, unless these are profiling. Neither is waited for. An
@@ -42,8 +57,12 @@ SELECT $1, $2, newest.step
 ON CONFLICT (trial_id, metric_group) DO UPDATE SET sealed_step = excluded.sealed_step
 RETURNING generation, sealed_step
 """
-NEWEST_CHUNK: Final = f"""
-SELECT coalesce(max(chunk_no) + 1, 0), coalesce(max(last_step), {NOTHING_FOLDED}) FROM metric_chunks {_SERIES}
+# Those that services of the release before have made are made once more, and all behind the first of them.
+NEXT_CHUNK: Final = f"""
+WITH series AS MATERIALIZED (SELECT chunk_no, last_step, outline IS NOT NULL AS is_whole FROM metric_chunks {_SERIES})
+SELECT coalesce(max(chunk_no) + 1, 0), coalesce(max(last_step), {NOTHING_FOLDED})
+  FROM series
+ WHERE chunk_no < coalesce((SELECT min(chunk_no) FROM series WHERE NOT is_whole), 2147483647)
 """  # noqa: S608  (of constants)
 # The next so many reports of the group, of which those up to the sealed step and with the metric count: how many there
 # were, the last step, and steps and numbers. As many as are read, and in the order of the index: what cannot be an end
@@ -69,11 +88,15 @@ WITH current AS MATERIALIZED (
         WHERE trial_id = $1 AND metric_group = $2 AND generation = $4
           FOR SHARE SKIP LOCKED
      ), added AS (
-       INSERT INTO metric_chunks (trial_id, metric_group, name_key, chunk_no, first_step, last_step, extremes, points)
+       INSERT INTO metric_chunks AS stored (trial_id, metric_group, name_key, chunk_no, first_step, last_step, extremes,
+                                            points, outline, positions, steps_hash)
        SELECT current.trial_id, current.metric_group, metric_name_key($3), chunk.*
-         FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::bytea[], $9::bytea[]) AS chunk
+         FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[],
+                     $12::bytea[]) AS chunk
         CROSS JOIN current
-       ON CONFLICT DO NOTHING
+       ON CONFLICT (trial_id, metric_group, name_key, chunk_no) DO UPDATE
+          SET outline = excluded.outline, positions = excluded.positions, steps_hash = excluded.steps_hash
+        WHERE stored.outline IS NULL
      )
 SELECT EXISTS (SELECT FROM current)
 """

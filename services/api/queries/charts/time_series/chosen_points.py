@@ -17,8 +17,9 @@ from services.api.queries.charts.groups import key_of
 from services.api.queries.charts.levels.packing import STORED, Shape
 from services.api.queries.charts.levels.reading import SeriesLevels
 from services.api.queries.charts.points import MOST_BATCHES, WantedSeries, epoch_of
+from services.api.queries.charts.time_series.conditions import RowCondition, narrowed
 from services.api.queries.charts.time_series.extremes import ChosenSteps, Numbers
-from services.api.queries.charts.time_series.packages import MOST_COLUMNS, OF_GROUP, PackedSeries, RowCondition
+from services.api.queries.charts.time_series.packages import MOST_COLUMNS, OF_GROUP, PackedSeries
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.charts.series import DataPoint
 
@@ -27,12 +28,15 @@ PACKAGE_NUMBERS: Final = 50_000
 MANY_REPORTS: Final = 10_000
 """From so many on, a series without levels gets some: what it takes to read them is less than what making them does."""
 
+MOST_WITH_LEVELS: Final = 20
+"""Metrics drawn over the same points, up to which there are levels of them: each has its own."""
+
 
 class LevelUse(Struct, frozen=True):
     """How levels serve a series.
 
     exist   there may be some
-    most    from so many reports on, a series without levels is refused to be read; None: it never is
+    most    from so many reports on, metrics without levels are refused to be read; None: they never are
     behind  the same for reports behind those that are in levels
     """
 
@@ -46,11 +50,12 @@ NO_LEVELS: Final = LevelUse()
 
 
 class LevelsMissing(Exception):
-    """A series has so many reports in no level that these should be made first."""
+    """Metrics have so many reports in no level that these should be made first."""
 
-    def __init__(self, wanted: WantedSeries) -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
+    def __init__(self, group: str, names: Sequence[str]) -> None:
+        super().__init__(group, names)
+        self.group = group
+        self.names = names
 
 
 async def read_chosen_points(
@@ -68,7 +73,7 @@ async def read_chosen_points(
     driver           a connection of the driver in a transaction, in which all statements see the same reports
     conditions       all of them hold for the points; columns are those of ``report`` in ``packages.py``
     package_numbers  how many numbers come in one answer of the database
-    levels           of a series of one metric, all of whose reports fulfil the conditions; others have none
+    levels           of a few metrics, if all reports of a range of steps fulfil the conditions; others have none
 
     Raises LevelsMissing.
     """
@@ -100,39 +105,58 @@ class _Choice:
         levels: LevelUse,
     ) -> None:
         self._driver = driver
-        self._wanted = wanted
-        self._key = trial_id, wanted.group, names[0]
-        self._width = len(names)
+        self._key = trial_id, wanted.group
+        self._names = names
+        self._first, self._last, conditions = narrowed(
+            wanted.first_batches, wanted.last_batches or MOST_BATCHES, conditions
+        )
         self._series = PackedSeries(driver, trial_id, wanted.group, names, conditions)
-        self._use = levels if len(names) == 1 and not conditions else NO_LEVELS
-        self._first, self._last = wanted.first_batches, wanted.last_batches or MOST_BATCHES
+        self._use = levels if len(names) <= MOST_WITH_LEVELS and not conditions else NO_LEVELS
 
     async def steps(self, *, limit: int, at_once: int) -> list[int]:
         """Ascending. at_once  how many steps come in one answer of the database"""
-        levels = None
+        if self._first > self._last:
+            return []
+        levels = SeriesLevels(self._driver, *self._key, self._names, self._use.shape)
         if self._use.exist:
-            levels = await SeriesLevels.read(
-                self._driver, self._key, first=self._first, last=self._last, shape=self._use.shape
-            )
-        begin, most = (self._first, self._use.most) if levels is None else (levels.next, self._use.behind)
+            await levels.read(self._first, self._last)
+        count, begin, most = levels.count, levels.next, self._use.behind
         # So few are looked up in no time, and all of them are wanted.
-        if levels is not None and levels.count <= limit:
-            begin, most = self._first, None if most is None else most + levels.count
-            levels = None
+        if count <= limit:
+            begin = self._first
+            most = self._use.most if count == 0 else None if most is None else most + count
+            count = 0
         steps, columns = await self._package(begin, at_once)
-        if most is not None and len(steps) >= most:
-            raise LevelsMissing(self._wanted)
+        lacking = levels.lacking if self._use.exist else range(len(self._names))
+        self._refuse(most, lacking, columns, of=len(steps), total=len(steps))
         total = len(steps)
         if total == at_once:
             total = await self._series.count(begin, self._last)
-        chosen = ChosenSteps(total=total if levels is None else total + levels.count, limit=limit, width=self._width)
-        if levels is not None:
+            self._refuse(most, lacking, columns, of=len(steps), total=total)
+        chosen = ChosenSteps(total=total + count, limit=limit, width=len(self._names))
+        if count:
             await levels.add_to(chosen)
         chosen.add(steps, columns)
         while len(steps) == at_once and steps[-1] < self._last:
             steps, columns = await self._package(steps[-1] + 1, at_once)
             chosen.add(steps, columns)
         return chosen.steps()
+
+    def _refuse(
+        self, most: int | None, lacking: Sequence[int], columns: Sequence[Numbers], *, of: int, total: int
+    ) -> None:
+        """Raise LevelsMissing if each of the metrics that lack levels has ``most`` points or more.
+
+        of, total  how many points were read, in which one metric of several may have no number, and there are
+        """
+        if most is None or not lacking or total < most:
+            return
+        # What one of several has in all is estimated by what was read.
+        known = (
+            total if len(self._names) == 1 else (of - columns[place].count(None)) * total // of for place in lacking
+        )
+        if all(count >= most for count in known):
+            raise LevelsMissing(self._key[1], [self._names[place] for place in lacking])
 
     async def _package(self, begin: int, at_once: int) -> tuple[list[int], list[Numbers]]:
         if begin > self._last:

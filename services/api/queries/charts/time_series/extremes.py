@@ -8,14 +8,25 @@ Source: docs/reference/experiments.md 9.6.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Numbers: TypeAlias = Sequence[float | None]
 """Finite numbers of one series by position; None where it has none."""
 Extreme: TypeAlias = tuple[float, int]
 """A number and the step of it."""
+
+
+class KnownStretch(NamedTuple):
+    """What is known of a stretch: of each series its lowest and its highest number, infinite ones if it has none.
+
+    first_step  of its first point; may be None where there is a number
+    """
+
+    number: int
+    first_step: int | None
+    extremes: Sequence[tuple[Extreme, Extreme]]
 
 
 class ChosenSteps:
@@ -61,23 +72,25 @@ class ChosenSteps:
                 self._look_at(number, each, steps, column, part, has_gaps=gaps[each])
             position = stop
 
-    def add_run(self, count: int, first_step: int, lowest: Extreme, highest: Extreme) -> None:
-        """Take so many points of one stretch whose extremes are known already, in a series of a single number.
+    def stretches(self, count: int) -> Iterator[tuple[int, int, int]]:
+        """The stretches among the next ``count`` points: number, and where each begins and ends, counted from the first
+        of these points."""
+        begin, end = self._seen, self._seen + count
+        while begin < end:
+            number = begin * self._stretches // self._total
+            stop = min(end, -(-(number + 1) * self._total // self._stretches))
+            yield number, begin - self._seen, stop - self._seen
+            begin = stop
 
-        They must be neither the first nor the last points, and of more than ``limit``. The extremes of a run without
-        numbers are infinite.
-        """
-        number = self._seen * self._stretches // self._total
+    def add_known(self, count: int, first_step: int, last_step: int, stretches: Iterable[KnownStretch]) -> None:
+        """Take the next ``count`` of more points than are kept, whose extremes are known already."""
         self._seen += count
-        self._first_of.setdefault(number, first_step)
-        self._keep_extremes(number, 0, lowest, highest)
-
-    @property
-    def bounds(self) -> Iterable[int]:
-        """Positions at which a stretch begins, without that of the first point; none if all points are kept."""
-        if not self._keeps_all:
-            for number in range(1, self._stretches):
-                yield -(-number * self._total // self._stretches)
+        self._ends = (first_step if self._ends is None else self._ends[0], last_step)
+        for stretch in stretches:
+            if stretch.first_step is not None:
+                self._first_of.setdefault(stretch.number, stretch.first_step)
+            for each, (lowest, highest) in enumerate(stretch.extremes):
+                self._keep_extremes(stretch.number, each, lowest, highest)
 
     def steps(self) -> list[int]:
         """What is kept, ascending."""

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from libs.searchers.reports import read_number
 from services.api.queries.charts.groups import key_of
+from services.api.queries.charts.time_series.conditions import RowCondition
 from services.api.queries.charts.time_series.extremes import Numbers
 
 MOST_COLUMNS: Final = 100
@@ -23,15 +23,6 @@ OF_GROUP: Final = """
           FROM metrics
          WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND kind <> 'PROFILING'"""
 _decode_numbers: Final = msgspec.json.Decoder(list[float | None]).decode
-
-
-class RowCondition(Struct, frozen=True):
-    """``column operator value`` in SQL, with the type of the value."""
-
-    column: str
-    operator: str
-    kind: str
-    value: Any
 
 
 class PackedSeries:

@@ -20,7 +20,7 @@ from services.api.queries.charts.time_series.chosen_points import (
     LevelUse,
     read_chosen_points,
 )
-from services.api.queries.charts.time_series.packages import RowCondition
+from services.api.queries.charts.time_series.conditions import RowCondition
 from services.api.wire.charts.series import DataPoint
 
 log = structlog.get_logger()
@@ -74,13 +74,16 @@ async def read_trial_series(
             try:
                 return await read(driver)
             except LevelsMissing as missing:
-                group = missing.wanted.group
-                key = trial_id, group, missing.wanted.names[0]
-                under_way = maker.under_way(key)
-                if under_way is None:
-                    await _make(maker, driver, key)
+                group = missing.group
+                others = []
+                for name in missing.names:
+                    under_way = maker.under_way((trial_id, group, name))
+                    if under_way is None:
+                        await _make(maker, driver, (trial_id, group, name))
+                    else:
+                        others.append(under_way)
         # There may be more who wait than connections, and others need these.
-        if under_way is None or await asyncio.shield(under_way):
+        if all([await asyncio.shield(under_way) for under_way in others]):
             # Whatever came of it: what is in no level is read, so nobody waits for those who write reports.
             uses[group] = LevelUse(exist=True)
 
