@@ -153,9 +153,13 @@ class BlockedRequests:
 
     def _heads_on(self, nodes: Names | None) -> list[_Head]:
         """Those that may use some of these nodes, too."""
+        if nodes is None:
+            return list(self._heads.values())
         return [head for head in self._heads.values() if self._share(head.nodes, nodes)]
 
     def _count_ahead(self, nodes: Names | None) -> int:
+        if not self._count_before:
+            return 0
         return sum(count for theirs, count in self._count_before.items() if self._share(theirs, nodes))
 
     def _share(self, one: Names | None, other: Names | None) -> bool:

@@ -112,8 +112,8 @@ class QueuePass:
             tree.want(owner_of(held), held.slots)
             if not held.leaving:
                 tree.add(owner_of(held), held.slots)
-        for request in self._pending:
-            tree.want(owner_of(request), request.slots)
+        for (owner, slots), times in Counter((owner_of(one), one.slots) for one in self._pending).items():
+            tree.want(owner, slots, times)
         return tree
 
     def _has_less(self, request: PendingAllocation, head: PendingAllocation) -> bool:
@@ -183,13 +183,14 @@ class QueuePass:
             self._keep_limit(request, reached, level)
             self._close(queue, reached.reason, order, detail=reached.detail)
             return
-        start, in_reserved = self._find_start(request)
+        clearance = self._blocked.clearance(request)
+        start, in_reserved = self._find_start(request, clearance)
         if start is not None:
             self._blocked.started(in_reserved=in_reserved, request=request)
             self._start(request, start)
         elif self._waits_for_those_who_leave(request, level):
             order.block(level)
-        elif not self._make_room(queue):
+        elif not self._make_room(queue, clearance):
             reason, detail = self._why(request)
             if reason not in _OWN:
                 self._blocked.block(request, level)
@@ -207,9 +208,8 @@ class QueuePass:
         queue.advance()
         order.put_back(queue)
 
-    def _find_start(self, request: PendingAllocation) -> tuple[Start | None, bool]:
+    def _find_start(self, request: PendingAllocation, clearance: Clearance) -> tuple[Start | None, bool]:
         """Where it starts, and whether in room that is kept for others."""
-        clearance = self._blocked.clearance(request)
         for in_reserved in (False, True):
             if clearance is Clearance.NOWHERE or (in_reserved and clearance is not Clearance.ALL):
                 break
@@ -228,10 +228,9 @@ class QueuePass:
         self._alone[self._occupancy.demands.of(request).nodes] += 1
         return True
 
-    def _make_room(self, queue: QueueClass) -> bool:
+    def _make_room(self, queue: QueueClass, clearance: Clearance) -> bool:
         """Whether others are asked to leave for the first of ``queue``."""
         request = queue.first
-        clearance = self._blocked.clearance(request)
         if clearance is Clearance.NOWHERE or request.grows or is_resting(request, self._pool):
             return False
         found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)

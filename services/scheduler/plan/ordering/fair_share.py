@@ -75,14 +75,16 @@ class ShareTree:
         self._past = past
         self.root = _Share(1.0, 0.0)
         self._paths: dict[str, list[_Share]] = {}
+        self._parted: dict[tuple[str, str], tuple[_Share, _Share] | None] = {}
 
     def add(self, owner: str, slots: int) -> None:
         """``owner`` holds, or is about to hold, an allocation of so many slots."""
         self._change(owner, self._units_of(slots))
 
-    def want(self, owner: str, slots: int) -> None:
+    def want(self, owner: str, slots: int, times: int = 1) -> None:
+        units = self._units_of(slots) * times
         for share in self.path(owner):
-            share.wanted += self._units_of(slots)
+            share.wanted += units
 
     def path(self, owner: str) -> list[_Share]:
         """The shares from below the root to that of ``owner``."""
@@ -104,10 +106,11 @@ class ShareTree:
 
     def part(self, mine: str, theirs: str) -> tuple[_Share, _Share] | None:
         """The two shares where the paths part, to be compared; None when one is within the other."""
-        for one, other in zip(self.path(mine), self.path(theirs), strict=False):
-            if one is not other:
-                return one, other
-        return None
+        key = (mine, theirs)
+        if key not in self._parted:
+            pairs = zip(self.path(mine), self.path(theirs), strict=False)
+            self._parted[key] = next(((one, other) for one, other in pairs if one is not other), None)
+        return self._parted[key]
 
     def would_hold_no_more(self, mine: str, slots: int, theirs: str) -> bool:
         """Whether the share of ``mine`` with an allocation of so many slots more uses at most what that of ``theirs``

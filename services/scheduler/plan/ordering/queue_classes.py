@@ -4,10 +4,26 @@ no room, none does. A plan looks at the first of each class, and costs as much a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from operator import attrgetter
+from typing import Final
 
 from services.scheduler.plan.ordering.backfill import magnitude
 from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.snapshot import PendingAllocation
+
+_ALIKE: Final = attrgetter(
+    "pods",
+    "preemptible",
+    "namespace",
+    "limits",
+    "blocked_nodes",
+    "needs",
+    "topology",
+    "closed_nodes",
+    "runs_for",
+    "grows",
+)
+"""What those of one class have in common, beside what follows from the moment of the plan."""
 
 
 class QueueClass:
@@ -51,25 +67,16 @@ def classify(
     limited_jobs  jobs that may not hold more than so many slots: each has classes of its own
     rests         whether nobody leaves for it at present
     """
-    classes: dict[tuple[object, ...], list[tuple[Rank, PendingAllocation]]] = {}
+    classes: dict[tuple[str, int, tuple[object, ...], bool, int, str], list[tuple[Rank, PendingAllocation]]] = {}
     owners: dict[str, list[QueueClass]] = {}
     for one in requests:
         ranked = rank(one)
         owner = share(one)
-        key: tuple[object, ...] = (
+        key = (
             owner,
             ranked[0],
-            one.pods,
-            one.preemptible,
-            one.namespace,
-            one.limits,
-            one.blocked_nodes,
-            one.needs,
-            one.topology,
-            one.closed_nodes,
-            one.runs_for,
+            _ALIKE(one),
             one.preempted > 0 and rests(one),
-            one.grows,
             magnitude(one),
             one.job if one.job in limited_jobs else "",
         )
@@ -80,5 +87,5 @@ def classify(
             alike.append((ranked, one))
     for key, alike in classes.items():
         alike.sort()
-        owners.setdefault(str(key[0]), []).append(QueueClass(alike))
+        owners.setdefault(key[0], []).append(QueueClass(alike))
     return owners

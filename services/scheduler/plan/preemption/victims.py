@@ -92,7 +92,7 @@ class Places:
         self._change(one, -1)
 
     def _change(self, one: PossibleVictim, sign: int) -> bool:
-        matters, demand = False, self._demand
+        matters, demand, need = False, self._demand, self._need
         for node, slots in one.held.pods:
             left = self._left.get(node)
             if left is None or not demand.allows(node):
@@ -105,7 +105,10 @@ class Places:
             before = left + self._given[node]
             after = before + units
             self._given[node] = after - left
-            self.count += max(after, 0) // self._need - max(before, 0) // self._need
+            if after >= need:
+                self.count += after // need
+            if before >= need:
+                self.count -= before // need
         return matters
 
     def _with_others(self, node: str, units: int, one: PossibleVictim, sign: int) -> int:
