@@ -18,6 +18,8 @@ from libs.config import merge_task_container_defaults
 from libs.outbound.destinations import Destinations, destinations
 from libs.podspec import NamespaceRules, NodeRules, PodSpecMode
 from libs.podspec.reserved_labels import ALLOWED
+from libs.shapes.fallback_pools import EXPECTED as EXPECTED_WAIT
+from libs.shapes.fallback_pools import parse_wait
 from libs.shapes.time_limits import EXPECTED, parse_time_limit
 
 SlotType = Literal["cpu", "cuda", "rocm"]
@@ -179,11 +181,16 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ``1d12h``. None is ``max_time_limit``."""
     max_time_limit: int | str | None = None
     """The longest that work may name; more is refused when it is submitted. None is no limit."""
+    fallback_wait: int | str = "10m"
+    """How long work that names the pool in ``resources.fallback_pools`` without ``after`` waits in its own before it
+    may also start here: seconds, or a text such as ``90m``."""
 
     def __post_init__(self) -> None:
         for name in ("default_time_limit", "max_time_limit"):
             if getattr(self, name) is not None and parse_time_limit(getattr(self, name)) is None:
                 raise ValueError(f"{name}: {EXPECTED}")
+        if parse_wait(self.fallback_wait) is None:
+            raise ValueError(f"fallback_wait: {EXPECTED_WAIT}")
         try:
             _ = self.own_defaults
         except msgspec.ValidationError as error:
@@ -198,6 +205,11 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def max_time_limit_s(self) -> int | None:
         """Seconds."""
         return parse_time_limit(self.max_time_limit)
+
+    @property
+    def fallback_wait_s(self) -> int:
+        """Seconds."""
+        return parse_wait(self.fallback_wait) or 0
 
     @property
     def own_defaults(self) -> TaskContainerDefaults | None:

@@ -158,6 +158,7 @@ class SchedulerController:
                 settings=settings.queue,
                 past_runs=lambda: past.known,
                 capacities=self._capacity.all,
+                wake=self._plan,
             )
             for pool in cluster.resource_pools
         }

@@ -204,6 +204,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         used("resolute w", "tests/e2e/test_before_submitting.py"),
         used("resources:", "tests/integration/api/experiments/test_time_limits.py"),
         accepted("resource_pools:"),
+        used("resources:", "tests/integration/api/experiments/test_fallback_pools.py"),
         used("resolute maintenance add", "tests/integration/operations/test_maintenance.py"),
         accepted("resource_pools:"),
     ),

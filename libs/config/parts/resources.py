@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from libs.config.parts.mounts import devices
+from libs.shapes.fallback_pools import fallback_pools
 from libs.shapes.shape import MOST_COUNTED, Fields, flag, number, record, text, whole
 from libs.shapes.sizes import memory_size
 from libs.shapes.time_limits import time_limit
@@ -22,6 +23,7 @@ COMMON_FIELDS: Final[Fields] = {
     "shm_size": memory_size,
     "devices": devices,
     "time_limit": time_limit,
+    "fallback_pools": fallback_pools,
 }
 """Fields that every kind of task has; an experiment counts its slots per trial, other tasks have ``slots``."""
 

@@ -159,6 +159,29 @@ queue_states = Table(
     document("nominated", default="[]"),
 )
 
+# Pools in which tasks of a job may start beside its own (resources.fallback_pools). The api writes the rows with the
+# job; the scheduler closes those of jobs that have ended, and removes those of which nothing is left. It refers to
+# nothing, so that making it locks nothing.
+pool_offers = Table(
+    "pool_offers",
+    metadata,
+    Column("job_id", Text, primary_key=True),
+    Column("pool", Text, primary_key=True),
+    # 0 is the pool in which the job was queued, which offers nothing by its row; the others in the order of the user.
+    Column("rank", Integer, nullable=False),
+    # How long an allocation waits before it may start there, from its request.
+    Column("after_s", Float, nullable=False),
+    # How it would run there.
+    Column("num_pods", Integer, nullable=False),
+    Column("time_limit_s", Integer),
+    # What is different there in the configuration of an experiment, or in the specification of another task
+    # (libs/config/differences.py): it comes from the defaults of the pool.
+    document("changes", default="{}"),
+    # Until nothing of the job runs or waits any more.
+    Column("is_open", Boolean, nullable=False, server_default=text("true")),
+)
+Index("ix_pool_offers_pool", pool_offers.c.pool, postgresql_where=text("is_open"))
+
 # Why allocations wait (services/scheduler/queue/wait_notes.py); gone when they do not. Only the scheduler writes it. It
 # refers to nothing, so that making it locks nothing.
 wait_notes = Table(

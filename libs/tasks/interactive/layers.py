@@ -24,6 +24,7 @@ from libs.config.parts.environment import (
 )
 from libs.config.parts.mounts import bind_mount_fields, device_shape
 from libs.errors import InvalidRequest
+from libs.shapes.fallback_pools import fallback_pools
 from libs.shapes.problems import Problem, listing
 from libs.shapes.shape import (
     MOST_COUNTED,
@@ -208,6 +209,7 @@ def _resources(*, strict: bool) -> Shape:
             "native_parallel": flag,
             "is_single_node": flag,
             "time_limit": time_limit,
+            "fallback_pools": fallback_pools,
             "preemptible": flag,
         },
         strict=strict,

@@ -15,6 +15,7 @@ from libs.db.engine import Database
 from libs.events import subjects
 from libs.tasks.interactive.ended import LISTED
 from services.scheduler.deletion.ended_tasks import empty_ended_tasks
+from services.scheduler.deletion.old_offers import close_offers
 from services.scheduler.deletion.old_sessions import forget_sessions
 from services.scheduler.workqueue.loops import run_periodically
 
@@ -25,8 +26,8 @@ PURGED_AT_ONCE: Final = 1000
 
 
 class Housekeeping:
-    """What ended long ago of sessions, interactive tasks and the audit log; deletions of orders that every launcher has
-    seen."""
+    """What ended long ago of sessions, interactive tasks and the audit log; what was offered to jobs that have ended;
+    deletions of orders that every launcher has seen."""
 
     def __init__(
         self, *, db: Database, bus: Bus, clock: Clock, sessions_kept_s: float, audit_kept_days: int | None
@@ -48,6 +49,7 @@ class Housekeeping:
         emptied = await empty_ended_tasks(self._db, before=self._clock.now() - LISTED)
         if emptied:
             log.info("tasks.emptied", count=emptied)
+        await close_offers(self._db)
         if self._audit_kept is not None:
             removed = await forget_records(self._db, before=self._clock.now() - self._audit_kept)
             if removed:

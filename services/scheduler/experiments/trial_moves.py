@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from libs.cluster.fallbacks import names_of
 from libs.cluster.resolution import PodSplit, could_fit, resolve_pool, split_slots
 from libs.config.defaults import EXPERIMENT
 from libs.config.stored import count_in, part, text_in
@@ -146,7 +147,7 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
         kill(row, reason=_KILLED[state], now=locked.now, out=locked.out)
     elif state in _LEAVING:
         terminate(row, reason=_LEAVING[state], now=locked.now, out=locked.out)
-    elif row.pool != _wanted_pool(locked):
+    elif row.pool not in _wanted_pools(locked):
         terminate(row, reason="allocation resource pool changed", now=locked.now, out=locked.out)
     elif row.priority is not None and row.priority != (
         priority := count_in(part(locked.experiment.config, "resources"), "priority")
@@ -155,8 +156,10 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
         row.priority = priority
 
 
-def _wanted_pool(locked: LockedExperiment) -> str:
-    return text_in(part(locked.experiment.config, "resources"), "resource_pool") or _resolved_pool(locked)
+def _wanted_pools(locked: LockedExperiment) -> set[str]:
+    """Its own, and those in which it may start when it has waited long enough there."""
+    resources = part(locked.experiment.config, "resources")
+    return {text_in(resources, "resource_pool") or _resolved_pool(locked), *names_of(resources)}
 
 
 def _resolved_pool(locked: LockedExperiment) -> str:

@@ -116,7 +116,9 @@ class Forecaster:
             FORECAST_SECONDS.labels(pool.pool_name).observe(played.used_s)
         if played.is_cut_short:
             log.info("forecast.cut_short", pool=pool.pool_name, found=len(played.replay.starts))
-        await self._write(pool.pool_name, estimates_of(snapshot, played.replay, expected.ends))
+        estimates = estimates_of(snapshot, played.replay, expected.ends)
+        # What is queued elsewhere has its estimate there.
+        await self._write(pool.pool_name, [one for one in estimates if one.allocation not in loaded.guests])
 
     async def _write(self, pool: str, estimates: Collection[StartEstimate]) -> None:
         if estimates or pool in self._estimated:

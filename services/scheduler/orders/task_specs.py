@@ -11,6 +11,7 @@ from collections.abc import Sequence, Set
 from typing import Any, Final
 
 from libs.cluster.config import ClusterConfig
+from libs.config.differences import overlaid
 from libs.config.stored import number_in, part
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement, Row
@@ -40,7 +41,9 @@ _TASKS: Final = PreparedStatement("""
            w.agent_uid AS w_uid, w.agent_user AS w_user, w.agent_gid AS w_gid, w.agent_group AS w_group,
            (SELECT cluster_id FROM cluster) AS cluster_id,
            r.id, r.experiment_id, r.run_id, r.seed, r.hparams, r.warm_start_checkpoint_uuid,
-           latest.uuid AS latest_uuid, latest.steps_completed AS latest_steps
+           latest.uuid AS latest_uuid, latest.steps_completed AS latest_steps,
+           (SELECT jsonb_object_agg(o.pool, o.changes) FROM pool_offers o WHERE o.job_id = t.job_id AND o.rank > 0)
+               AS changes_in_pools
     FROM tasks t
     JOIN users u ON u.id = t.owner_id
     JOIN workspaces w ON w.id = t.workspace_id
@@ -116,7 +119,7 @@ class TaskMaterial:
     def _trial_spec(self, row: AllocationRow, tokens: TaskTokens) -> TaskSpec:
         task, trial = self._tasks[row.task_id], self._trials[row.task_id]
         experiment = self._experiments[trial["experiment_id"]]
-        config: dict[str, Any] = experiment["config"]
+        config: dict[str, Any] = overlaid(experiment["config"], _changes(task, row))
         defaults = self._cluster.defaults_of(row.pool)
         shm_size = number_in(part(config, "resources"), "shm_size")
         return TaskSpec(
@@ -133,7 +136,7 @@ class TaskMaterial:
             user_token=tokens.user,
             environment=environment_of(config["environment"], self._cluster.slot_type if row.slots else "cpu"),
             users_pod=from_column(experiment["users_pod"]),
-            trial=self._trial(trial, experiment),
+            trial=self._trial(trial, experiment, config),
             extra_environment=network_variables(defaults),
             startup_hook=defaults.startup_hook,
             bind_mounts=bind_mounts_of(config),
@@ -150,13 +153,13 @@ class TaskMaterial:
             traceparent=row.traceparent,
         )
 
-    def _trial(self, trial: Row, experiment: Row) -> TrialTask:
+    def _trial(self, trial: Row, experiment: Row, config: dict[str, Any]) -> TrialTask:
         return TrialTask(
             experiment_id=experiment["id"],
             trial_id=trial["id"],
             trial_run_id=trial["run_id"],
             seed=trial["seed"],
-            config=experiment["config"],
+            config=config,
             hparams=trial["hparams"],
             # A warm start begins at step 0: the steps are those of the trial's own checkpoint only.
             steps_completed=trial["latest_steps"] or 0,
@@ -167,7 +170,7 @@ class TaskMaterial:
 
     def _other_spec(self, row: AllocationRow, tokens: TaskTokens) -> TaskSpec:
         task = self._tasks[row.task_id]
-        stored = from_document(task["spec"])
+        stored = from_document(overlaid(task["spec"], _changes(task, row)))
         defaults = self._cluster.defaults_of(row.pool)
         is_gc = task["task_type"] == "CHECKPOINT_GC"
         return TaskSpec(
@@ -218,6 +221,12 @@ class TaskMaterial:
             user=AgentLink(uid=task["u_uid"], user=task["u_user"], gid=task["u_gid"], group=task["u_group"]),
             workspace=AgentLink(uid=task["w_uid"], user=task["w_user"], gid=task["w_gid"], group=task["w_group"]),
         )
+
+
+def _changes(task: Row, row: AllocationRow) -> dict[str, Any]:
+    """What is different of a task in the pool in which it runs, where that is not its own."""
+    found: dict[str, Any] = (task["changes_in_pools"] or {}).get(row.pool, {})
+    return found
 
 
 def _position(task: Row) -> str:

@@ -18,10 +18,16 @@ from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements
 
 _OF_EXPERIMENTS: Final = PreparedStatement("""
-    SELECT job_id, config->'environment'->'pod_spec' AS pod FROM experiments WHERE job_id = ANY(:jobs)
+    SELECT e.job_id, CASE WHEN o.changes->'environment' ? 'pod_spec' THEN o.changes->'environment'->'pod_spec'
+                     ELSE e.config->'environment'->'pod_spec' END AS pod
+    FROM experiments e LEFT JOIN pool_offers o ON o.job_id = e.job_id AND o.pool = :pool AND o.rank > 0
+    WHERE e.job_id = ANY(:jobs)
 """)
 _OF_TASKS: Final = PreparedStatement("""
-    SELECT task_id, spec->'environment'->'pod_spec' AS pod FROM tasks WHERE task_id = ANY(:tasks)
+    SELECT t.task_id, CASE WHEN o.changes->'environment' ? 'pod_spec' THEN o.changes->'environment'->'pod_spec'
+                      ELSE t.spec->'environment'->'pod_spec' END AS pod
+    FROM tasks t LEFT JOIN pool_offers o ON o.job_id = t.job_id AND o.pool = :pool AND o.rank > 0
+    WHERE t.task_id = ANY(:tasks)
 """)
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 _KINDS_KEPT: Final = 10_000
@@ -73,9 +79,15 @@ class PodNeeds:
         tasks = {row["task_id"] for row in rows if row["task_type"] != "TRIAL"}
         pods: dict[str, Any] = {}
         if jobs:
-            pods |= {found["job_id"]: found["pod"] for found in await _OF_EXPERIMENTS.rows(connection, jobs=list(jobs))}
+            pods |= {
+                found["job_id"]: found["pod"]
+                for found in await _OF_EXPERIMENTS.rows(connection, jobs=list(jobs), pool=self._pool)
+            }
         if tasks:
-            pods |= {found["task_id"]: found["pod"] for found in await _OF_TASKS.rows(connection, tasks=list(tasks))}
+            pods |= {
+                found["task_id"]: found["pod"]
+                for found in await _OF_TASKS.rows(connection, tasks=list(tasks), pool=self._pool)
+            }
         for row in rows:
             origin = row["job_id"] if row["task_type"] == "TRIAL" else row["task_id"]
             each = row["slots"] // row["num_pods"]

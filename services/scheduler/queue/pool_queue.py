@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
 import structlog
@@ -33,14 +33,15 @@ from services.scheduler.plan.decisions import Preempt, Start
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.queue.guests.wakes import Wakes
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
-from services.scheduler.queue.queue_states import states_after, write_states
+from services.scheduler.queue.queue_states import nominated_after, states_after, write_states
 from services.scheduler.queue.restricting.shared_nodes import lock_shared_nodes
 from services.scheduler.queue.wait_notes import note_waits
 from services.scheduler.settings import QueueSettings
-from services.scheduler.transactions.allocation_messages import changed
+from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_where
 from services.scheduler.workqueue.loops import run_periodically
@@ -76,6 +77,8 @@ class PlanOutcome(Struct, frozen=True, kw_only=True):
     more: bool
     """Whether another plan at once could start something."""
     was_empty: bool
+    others: Set[str] = frozenset()
+    """Pools that have something to plan because of this plan."""
 
 
 def pause_s(took_s: float, *, was_empty: bool, goes_on: bool, settings: QueueSettings) -> float:
@@ -93,7 +96,8 @@ def pause_s(took_s: float, *, was_empty: bool, goes_on: bool, settings: QueueSet
 
 
 class PoolQueue:
-    """``ended`` is called for allocations that turn out to be impossible when they are to start."""
+    """``ended`` is called for allocations that turn out to be impossible when they are to start, ``wake`` with names of
+    other pools that have something to plan."""
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class PoolQueue:
         settings: QueueSettings,
         past_runs: Callable[[], PastRuns] = lambda: NOTHING_RAN,
         capacities: Callable[[], Sequence[PoolCapacity]] = tuple,
+        wake: Callable[[str], None] = lambda _pool: None,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -117,6 +122,8 @@ class PoolQueue:
         self._settings = settings
         self._past_runs = past_runs
         self._capacities = capacities
+        self._wake = wake
+        self._wakes = Wakes(pool.pool_name)
         self._notified = asyncio.Event()
         self._memory = PoolMemory(cluster=cluster, pool=pool)
         self._limits_looked_at = -math.inf
@@ -154,6 +161,8 @@ class PoolQueue:
             outcome = await in_transaction(self._db, self._plan)
         for row in outcome.impossible:
             self._ended(row)
+        for pool in sorted(outcome.others):
+            self._wake(pool)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
         PREEMPTED.labels(self._pool.pool_name).inc(outcome.preempted)
         self._waits_for_shared_limits = not outcome.waiting.keys().isdisjoint(
@@ -190,7 +199,13 @@ class PoolQueue:
             connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
         )
         rows = await self._carry_out(connection, chosen, ports, made.preempted, loaded)
-        waits = [*made.waits, *portless]
+        # Guests are told why they wait by their own pool, unless others leave for them here.
+        nominated = nominated_after(made, loaded.snapshot.pending)
+        waits = [
+            wait
+            for wait in (*made.waits, *portless)
+            if wait.allocation not in loaded.guests or wait.allocation in nominated
+        ]
         changed_waits = [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.sentence]
         await note_waits(connection, changed_waits, now=loaded.snapshot.now)
         if loaded.snapshot.nodes is not None:
@@ -204,6 +219,13 @@ class PoolQueue:
             waiting=Counter(wait.reason for wait in waits),
             more=bool(impossible) or len(starts) > len(chosen) + len(portless),
             was_empty=not made.decisions,
+            others=await self._wakes.after(
+                connection,
+                loaded.rows,
+                started={row.allocation_id for row in rows},
+                nominated=nominated,
+                now=loaded.snapshot.now,
+            ),
         )
 
     def _is_time_for_limits(self) -> bool:
@@ -237,6 +259,10 @@ class PoolQueue:
         rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
         now = self._clock.now()
         out = OutboxBuffer()
+        for row in rows:
+            if (guest := loaded.guests.get(row.allocation_id)) is not None:
+                row.pool, row.num_pods, row.time_limit_s = self._pool.pool_name, guest.num_pods, guest.time_limit_s
+                note(row, f"Starts in resource pool {row.pool} instead of {guest.pool}", now=now, out=out)
         material = await TaskMaterial.load(connection, rows, cluster=self._cluster, disabled=loaded.disabled_nodes)
         for row in rows:
             row.traceparent = _traced(row, material.trace(row))

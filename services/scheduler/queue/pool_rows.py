@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
+from services.scheduler.queue.guests.pending_rows import Guest, guests_of, held_elsewhere_by_jobs, pending_rows
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
 from services.scheduler.queue.restricting.restrictions import restrictions_of
@@ -36,20 +37,6 @@ from services.scheduler.queue.restricting.shared_nodes import NOTHING_LENT, Lent
 from services.scheduler.queue.returned import times_preempted
 from services.scheduler.queue.shares import NOTHING_USED, load_shares
 
-_PENDING: Final = PreparedStatement("""
-    SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.blocked_nodes, a.requested_at,
-           a.wait_reason, a.time_limit_s, a.ran_before_s, a.preemption_timeout_s,
-           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
-           coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
-           a.pool,
-           a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated
-    FROM allocations a
-    LEFT JOIN queue_states q ON q.allocation_id = a.allocation_id AND q.pool = a.pool
-    LEFT JOIN tasks t ON t.task_id = a.task_id
-    LEFT JOIN jobs j ON j.job_id = a.job_id
-    LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
-    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
-""")
 _HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.places, a.pods, a.namespace,
            a.pool, a.preemptible, a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
@@ -86,6 +73,8 @@ _QUOTAS_ASKED_FOR: Final = PreparedStatement("""
 """)
 
 
+_NO_NAMESPACE: Final = "/"
+"""No namespace has this name, so no quota is that of it."""
 STARTING_GRACE: Final = timedelta(minutes=5)
 """How long an allocation that has its slots may take to start before it counts as running, and may be preempted."""
 
@@ -99,6 +88,10 @@ class LoadedPool(Struct, frozen=True):
     trials: Set[str] = frozenset()
     """Pending allocations that are of trials."""
     disabled_nodes: Set[str] = frozenset()
+    guests: Mapping[str, Guest] = {}
+    """Of pending allocations those that were queued in another pool, and may start in this one, too."""
+    rows: Sequence[Mapping[Any, Any]] = ()
+    """Of pending allocations."""
 
 
 async def load_pool(
@@ -127,7 +120,10 @@ async def load_pool(
     bound_in = manager.cluster_name if manager.has_namespaces else None
     # Who is bound to where the pool runs anyway shares its quota.
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
-    pending = await _PENDING.rows(connection, **parameters, **places)
+    pools = [one.pool_name for one in cluster.resource_pools]
+    pending = await pending_rows(
+        connection, pool.pool_name, pools=pools, now=now, is_carried_out=is_carried_out, **places
+    )
     if not pending and not (limits_may_be_lowered and await _LIMITS_LOWERED.rows(connection, **parameters)):
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
@@ -138,6 +134,7 @@ async def load_pool(
     quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
     limits = {"limited": list(quotas), "reported": list(reported)}
     elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
+    by_jobs = await held_elsewhere_by_jobs(connection, pool.pool_name, pending)
     restrictions = await restrictions_of(connection, pool.pool_name, now)
     excluded = restrictions.disabled_nodes
     default = cluster.default_priority(pool.pool_name)
@@ -168,7 +165,11 @@ async def load_pool(
     snapshot = PoolSnapshot(
         nodes=nodes,
         maintenance=maintenance_of(windows, pool.pool_name, nodes or ()) if windows else (),
-        held=(*own, *(off_the_pool(held_elsewhere(row)) for row in elsewhere)),
+        held=(
+            *own,
+            *(off_the_pool(held_elsewhere(row)) for row in elsewhere),
+            *(off_the_namespace(off_the_pool(held_elsewhere(row)), leaving=row["leaving"]) for row in by_jobs),
+        ),
         pending=tuple(
             request_of(
                 row,
@@ -197,6 +198,8 @@ async def load_pool(
         namespaces=namespaces,
         trials={row["allocation_id"] for row in pending if row["is_trial"]},
         disabled_nodes=excluded,
+        guests=guests_of(pool.pool_name, pending),
+        rows=pending,
     )
 
 
@@ -291,6 +294,11 @@ def off_the_pool(held: HeldAllocation) -> HeldAllocation:
     """What an allocation of another pool holds of a quota that pools share, and nothing of the nodes of this one:
     there the launcher sees it as foreign."""
     return msgspec.structs.replace(held, pods=tuple(("", slots) for _, slots in held.pods))
+
+
+def off_the_namespace(held: HeldAllocation, *, leaving: bool) -> HeldAllocation:
+    """The same of what counts against the limit of its job alone."""
+    return msgspec.structs.replace(held, namespace=_NO_NAMESPACE, leaving=leaving)
 
 
 def request_of(

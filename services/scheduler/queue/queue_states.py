@@ -28,7 +28,7 @@ _WRITE: Final = PreparedStatement("""
 _FORGET: Final = PreparedStatement("""
     DELETE FROM queue_states q WHERE q.pool = :pool AND NOT EXISTS (
         SELECT FROM allocations a
-        WHERE a.allocation_id = q.allocation_id AND a.pool = q.pool AND a.released_at IS NULL AND a.assigned_at IS NULL
+        WHERE a.allocation_id = q.allocation_id AND a.released_at IS NULL AND a.assigned_at IS NULL
     )
 """)
 
@@ -44,6 +44,14 @@ def states_after(plan: Plan, pending: Sequence[PendingAllocation]) -> dict[str, 
     after = {request.allocation: _state_of(request) for request in remembered(plan, pending)}
     before = {request.allocation: _state_of(request) for request in pending if request.allocation in after}
     return {allocation: state for allocation, state in after.items() if state != before[allocation]}
+
+
+def nominated_after(plan: Plan, pending: Iterable[PendingAllocation]) -> set[str]:
+    """Allocations that wait for places which others were asked to leave for them."""
+    found = {request.allocation for request in pending if request.nominated}
+    for one in plan.nominated:
+        (found.add if one.placements else found.discard)(one.allocation)
+    return found - {start.allocation for start in plan.starts}
 
 
 async def write_states(

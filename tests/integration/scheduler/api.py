@@ -15,6 +15,7 @@ from libs.cluster.config import ClusterConfig
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Connection, Database
+from libs.db.jobs.pool_offers import PoolOffer
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments, searcher_snapshots
 from libs.db.tables.tasks import allocations, tasks
@@ -78,6 +79,7 @@ class Api:
         seed: int = 7,
         pool: str = "default",
         users_pod: UsersPod = NOTHING_OF_USERS,
+        offers: tuple[PoolOffer, ...] = (),
         **config: Any,
     ) -> int:
         """Store an experiment as it is described here, whether or not the api would accept it."""
@@ -104,6 +106,7 @@ class Api:
             parent_id=None,
             activate=activate,
             search=start_search(stored),
+            offers=offers,
         )
         return (await store_experiment(self._app, new, OWNER, now=datetime.now(UTC))).id
 

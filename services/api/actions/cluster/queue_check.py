@@ -6,9 +6,9 @@ the changes that are worth asking about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -40,6 +40,8 @@ class Variant(NamedTuple):
     slots: int
     split: PodSplit
     time_limit_s: int | None
+    after_s: float = 0.0
+    """How long it waits in its own pool before it may start in this one."""
 
 
 async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[CheckedStart, list[CheckAlternative]]:
@@ -62,7 +64,7 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
                 time_limit_s=variant.time_limit_s,
                 is_preemptible=submission.is_preemptible,
                 preemption_timeout_s=submission.preemption_timeout_s,
-                pod_spec=submission.config["environment"].get("pod_spec"),
+                pod_spec=_pod_spec_in(submission, variant.pool),
                 owner_id=owner_id,
                 workspace_id=submission.workspace_id,
             )
@@ -71,7 +73,10 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
     )
     reply = await app.bus.request(subjects.CHECK_QUEUE, msgspec.json.encode(asked), timeout_s=ANSWERS_WITHIN_S)
     answers = msgspec.json.decode(reply, type=QueueAnswers).answers
-    as_asked, *others = zip(variants, answers, strict=True)
+    now = app.clock.now()
+    pairs = [(one, _after(one, answer, now)) for one, answer in zip(variants, answers, strict=True)]
+    as_asked = _first_to_start([pair for pair in pairs if not pair[0].change])
+    others = [pair for pair in pairs if pair[0].change]
     sooner = sorted(
         (pair for pair in others if is_sooner(pair[1], as_asked[1])), key=lambda pair: _start_of(pair[1]) or _NOW
     )
@@ -79,11 +84,16 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
 
 
 def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
-    """What was submitted, then the same with a time limit, with fewer slots, and in other pools."""
+    """What was submitted, there and in its fallback pools, then the same with a time limit, with fewer slots, and in
+    other pools."""
     chosen, slots, single = submission.pool, submission.slots, submission.is_single_pod
     limit = submission.config["resources"].get("time_limit")
     split = split_slots(slots, app.cluster.max_slots_per_pod(chosen), single_pod=single)
     yield Variant("", chosen, slots, split, limit)
+    for offer in submission.offers:
+        if offer.rank > 0:
+            there = PodSplit(offer.num_pods, slots // offer.num_pods)
+            yield Variant("", offer.pool, slots, there, offer.time_limit_s, after_s=offer.after_s)
     if limit is None or limit > _SHORT_S:
         change = f"resources.time_limit: {limit_in_words(_SHORT_S)}"
         yield Variant(change, chosen, slots, split, _SHORT_S)
@@ -95,6 +105,44 @@ def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
         if pool.pool_name != chosen and pool.pool_name not in submission.unavailable_pools
     )
     yield from [found for found in elsewhere if found is not None][:_MOST_POOLS]
+
+
+def _pod_spec_in(submission: Submission, pool: str) -> dict[str, Any] | None:
+    """What would be stored of the pods that would run in ``pool``."""
+    environment = submission.config["environment"]
+    changes = next((offer.changes for offer in submission.offers if offer.rank > 0 and offer.pool == pool), {})
+    found: dict[str, Any] | None = {**environment, **changes.get("environment", {})}.get("pod_spec")
+    return found
+
+
+def _after(variant: Variant, answer: QueueAnswer, now: datetime) -> QueueAnswer:
+    """``answer`` of a pool in which it may start when it has waited elsewhere."""
+    start = now if answer.starts_now else answer.estimated_start
+    if not variant.after_s or start is None:
+        return answer
+    earliest = now + timedelta(seconds=variant.after_s)
+    waited = f"in resource pool {variant.pool}, when it has waited for {limit_in_words(int(variant.after_s))}"
+    return msgspec.structs.replace(
+        answer,
+        starts_now=False,
+        nodes=(),
+        estimated_start=max(start, earliest),
+        basis=f"{waited}: {answer.basis}" if answer.basis and start > earliest else waited,
+    )
+
+
+def _first_to_start(pairs: Sequence[tuple[Variant, QueueAnswer]]) -> tuple[Variant, QueueAnswer]:
+    """Of its own pool, which comes first, and its fallback pools the one in which it starts; why it waits is what its
+    own pool says."""
+    own = pairs[0]
+    chosen = own
+    for pair in pairs[1:]:
+        if is_sooner(pair[1], chosen[1]) or (pair[1].is_possible and not chosen[1].is_possible):
+            chosen = pair
+    if chosen is own or chosen[1].starts_now:
+        return chosen
+    said = msgspec.structs.replace(chosen[1], reason_code=own[1].reason_code, reason=own[1].reason)
+    return chosen[0], said
 
 
 def _variant(app: App, change: str, pool: str, slots: int, limit: int | None, *, single: bool) -> Variant | None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from libs.config.stored import count_in
 from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
+from libs.db.jobs.pool_offers import PoolOffer
 from libs.tasks.generic import TASK_TYPE as GENERIC
 from services.api.actions.experiments.insertion import NewExperiment
 from services.api.actions.generic_tasks.create import NewGenericTask
@@ -34,6 +35,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     workspace_id: int
     unavailable_pools: frozenset[str]
     """Of other workspaces."""
+    offers: tuple[PoolOffer, ...] = ()
+    """Of pools in which it may start beside its own."""
 
 
 def of_experiment(new: NewExperiment) -> Submission:
@@ -51,6 +54,7 @@ def of_experiment(new: NewExperiment) -> Submission:
         max_slots=resources["max_slots"],
         workspace_id=new.project.workspace_id,
         unavailable_pools=new.project.unavailable_pools,
+        offers=new.offers,
     )
 
 
@@ -68,6 +72,7 @@ def of_interactive_task(prepared: Prepared) -> Submission:
         max_slots=None,
         workspace_id=prepared.home.workspace_id,
         unavailable_pools=prepared.home.unavailable_pools,
+        offers=prepared.offers,
     )
 
 
@@ -85,4 +90,5 @@ def of_generic_task(new: NewGenericTask) -> Submission:
         max_slots=None,
         workspace_id=new.project.workspace_id,
         unavailable_pools=new.project.unavailable_pools,
+        offers=new.offers,
     )

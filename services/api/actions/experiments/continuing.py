@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import structs
 from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -26,11 +27,13 @@ from libs.config import (
     merge,
     parse_experiment_config,
 )
+from libs.config.differences import overlaid
 from libs.config.stored import part, text_in
+from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks
 from libs.db.outbox import announce
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
-from libs.db.tables.tasks import jobs
+from libs.db.tables.tasks import jobs, pool_offers
 from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import JobChanged, TaskChanged, TrialChanged
@@ -44,6 +47,7 @@ from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, load_project
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import LaunchWarning
@@ -94,7 +98,15 @@ async def continue_experiment(
     fixed = await asyncio.to_thread(apply_invariants, merge(override, stored), invariants)
     pool, warnings = choose_pool(app, fixed, project)
     config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
-    config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
+    task = OfferedTask(
+        pool=pool,
+        slots=config["resources"]["slots_per_trial"],
+        single_pod=bool(config["resources"].get("is_single_node")),
+        time_limit_s=(override.get("resources") or {}).get("time_limit"),
+        workspace_id=project.workspace_id,
+        unavailable_pools=project.unavailable_pools,
+    )
+    config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
     policies.check_launch(config["resources"])
     users_pod = await check_pods_of_users(
         connection,
@@ -108,6 +120,8 @@ async def continue_experiment(
     if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
         await pin_warm_start(connection, config)
     await _queue_anew(connection, row, config, project, pool=pool, now=now)
+    offers = await _offers_anew(connection, app, row.job_id, task, config)
+    await store_offers(connection, row.job_id, offers, anew=True)
     for table in (searcher_snapshots, searcher_events):
         await connection.execute(delete(table).where(table.c.experiment_id == experiment_id))
     await connection.execute(update(trials).where(trials.c.experiment_id == experiment_id).values(restarts=0))
@@ -192,6 +206,26 @@ async def _queue_anew(
     await announce(
         connection,
         JobChanged(job_id=row.job_id, what="submitted", pool=pool, priority=place["priority"], weight=place["weight"]),
+    )
+
+
+async def _offers_anew(
+    connection: AsyncConnection, app: App, job_id: str, task: OfferedTask, config: Object
+) -> tuple[PoolOffer, ...]:
+    """Those of the configuration. What defaults of pools make of it was found when it was submitted: that stays, as
+    the time limits do that nobody changes, and nothing is different in pools that were named since then."""
+    query = select(pool_offers.c.pool, pool_offers.c.changes, pool_offers.c.time_limit_s)
+    rows = (await connection.execute(query.where(pool_offers.c.job_id == job_id))).all()
+    known: dict[str, Object] = {row.pool: row.changes for row in rows}
+    limits = {} if task.time_limit_s is not None else {row.pool: row.time_limit_s for row in rows}
+
+    async def in_pool(name: str) -> Object:
+        return overlaid(config, known.get(name, {}))
+
+    found = await offers_of(app, task, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment)
+    return tuple(
+        structs.replace(offer, time_limit_s=limits.get(offer.pool, offer.time_limit_s)) if offer.rank else offer
+        for offer in found
     )
 
 

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.resolution import split_slots
 from libs.cluster.time_limits import with_time_limit
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
+from libs.db.jobs.pool_offers import store_offers
 from libs.db.new_trials import take_local_ids
 from libs.db.transactions import in_transaction
 from libs.searchers.search_start import start_search
@@ -37,6 +38,7 @@ from services.api.actions.experiments.project import (
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
 from services.api.actions.requirements import check_requirements
 from services.api.actions.small_configs import computed, is_small, starts_small
 from services.api.actions.storage_addresses import check_storage_of_users
@@ -83,7 +85,8 @@ async def prepare_experiment(
         fixed = await computed(small, apply_invariants, asked, policies.invariants)
         pool, warnings = choose_pool(app, fixed, project)
         config = await computed(small, _complete, app, user, template, project, policies, pool=pool, now=now)
-        config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
+        task = _offered(fixed, config, project, pool)
+        config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
         policies.check_launch(config["resources"])
         users_pod = await check_pods_of_users(
             connection,
@@ -94,6 +97,24 @@ async def prepare_experiment(
             workspace_id=project.workspace_id,
             pool=pool,
             gpu=config["resources"]["slots_per_trial"] > 0,
+        )
+
+        async def in_pool(name: str) -> Object:
+            there = await computed(small, _complete, app, user, template, project, policies, pool=name, now=now)
+            await check_pods_of_users(
+                connection,
+                app.cluster,
+                template,
+                user,
+                *policies.of_workspace,
+                workspace_id=project.workspace_id,
+                pool=name,
+                gpu=there["resources"]["slots_per_trial"] > 0,
+            )
+            return there
+
+        offers = await offers_of(
+            app, task, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment
         )
         await pin_warm_start(connection, config)
     await check_storage_of_users(app, config.get("checkpoint_storage"))
@@ -109,6 +130,7 @@ async def prepare_experiment(
         activate=request.activate,
         search=await computed(small and starts_small(config["searcher"]), start_search, config),
         warnings=tuple(warnings),
+        offers=offers,
     )
 
 
@@ -120,6 +142,8 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
 
     async def store(connection: AsyncConnection) -> StoredExperiment:
         experiment = await insert_experiment(connection, new, principal, keys, now)
+        if new.offers and experiment.job_id is not None:
+            await store_offers(connection, experiment.job_id, new.offers, anew=False)
         # Others who create in the project wait from here on, and not while the files are stored.
         first, workspace_id = await take_local_ids(connection, new.project.project_id, len(new.search.creates))
         check_may_grow(await load_project(connection, new.project.project_id))
@@ -136,6 +160,18 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
         return StoredExperiment(experiment.id, last)
 
     return await in_transaction(app.db, store)
+
+
+def _offered(asked: Object, config: Object, project: ProjectRef, pool: str) -> OfferedTask:
+    """``asked``: what the user, a template and the policies say."""
+    return OfferedTask(
+        pool=pool,
+        slots=config["resources"]["slots_per_trial"],
+        single_pod=bool(config["resources"].get("is_single_node")),
+        time_limit_s=(asked.get("resources") or {}).get("time_limit"),
+        workspace_id=project.workspace_id,
+        unavailable_pools=project.unavailable_pools,
+    )
 
 
 async def _check_requirements(app: App, pool: str, config: Object) -> list[LaunchWarning]:

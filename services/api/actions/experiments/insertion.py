@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.jobs.pool_offers import PoolOffer
 from libs.db.new_trials import Origin
 from libs.db.prepared.statements import PreparedStatement, as_document
 from libs.errors import NotFound
@@ -66,6 +67,8 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     activate: bool
     search: SearchStart
     warnings: tuple[LaunchWarning, ...] = ()
+    offers: tuple[PoolOffer, ...] = ()
+    """Of pools in which it may start beside its own."""
 
     @property
     def state(self) -> str:

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.resolution import resolve_pool, split_slots
 from libs.cluster.time_limits import with_time_limit
 from libs.config.secrets import mask_secrets
+from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.outbox import announce
 from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.db.task_lines import add_task_line
@@ -48,6 +49,7 @@ from services.api.actions.experiments.project import (
 from services.api.actions.generic_tasks.control import lock_tree
 from services.api.actions.generic_tasks.tree import check_may_have_children
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.pool_offers import OfferedTask, completed, offers_of
 from services.api.actions.requirements import check_requirements
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
@@ -78,6 +80,8 @@ class NewGenericTask(Struct, frozen=True, kw_only=True):
     forked_from: str | None
     no_pause: bool | None
     warnings: tuple[LaunchWarning, ...] = ()
+    offers: tuple[PoolOffer, ...] = ()
+    """Of pools in which it may start beside its own."""
 
 
 async def prepare_generic_task(
@@ -113,7 +117,15 @@ async def prepare_generic_task(
         default_priority=app.cluster.default_priority(pool),
         has_files=bool(context),
     )
-    config["resources"] = with_time_limit(app.cluster, pool, config["resources"])
+    offered = OfferedTask(
+        pool=pool,
+        slots=wanted.pool.slots,
+        single_pod=wanted.single_pod,
+        time_limit_s=config["resources"].get("time_limit"),
+        workspace_id=project.workspace_id,
+        unavailable_pools=project.unavailable_pools,
+    )
+    config["resources"] = completed(app, offered, with_time_limit(app.cluster, pool, config["resources"]))
     policies.check_launch(config["resources"])
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(
@@ -134,11 +146,33 @@ async def prepare_generic_task(
     )
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"
+    task = await asyncio.to_thread(stored_generic_task, task_id, config, slot_type=slot_type, users_pod=users_pod)
+
+    async def in_pool(name: str) -> Object:
+        there = await asyncio.to_thread(
+            complete,
+            wanted,
+            defaults=app.cluster.defaults_of(name),
+            pool=name,
+            default_priority=app.cluster.default_priority(name),
+            has_files=bool(context),
+        )
+        async with app.db.read() as connection:
+            judged = await check_pods_of_users(
+                connection,
+                app.cluster,
+                *wanted.layers,
+                workspace_id=project.workspace_id,
+                pool=name,
+                gpu=wanted.pool.slots > 0,
+            )
+        return to_document(stored_generic_task(task_id, there, slot_type=slot_type, users_pod=judged))
+
     return NewGenericTask(
         task_id=task_id,
         submitted=submitted,
         config=config,
-        task=await asyncio.to_thread(stored_generic_task, task_id, config, slot_type=slot_type, users_pod=users_pod),
+        task=task,
         context_tgz=context,
         project=project,
         pool=pool,
@@ -148,6 +182,7 @@ async def prepare_generic_task(
         forked_from=request.forked_from or None,
         no_pause=request.no_pause,
         warnings=tuple(warnings),
+        offers=await offers_of(app, offered, config["resources"], own=to_document(task), in_pool=in_pool),
     )
 
 
@@ -159,6 +194,7 @@ async def store_generic_task(app: App, new: NewGenericTask, principal: Principal
         check_may_grow(await load_project(connection, new.project.project_id))
         root = new.task_id if new.parent_id is None else await _join_tree(connection, new.parent_id)
         job_id = await _insert_job(connection, new, principal, now)
+        await store_offers(connection, job_id, new.offers, anew=False)
         await connection.execute(
             insert(tasks).values(
                 task_id=new.task_id,

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.resolution import resolve_pool
 from libs.cluster.time_limits import with_time_limit
 from libs.config import random_name
+from libs.db.jobs.pool_offers import PoolOffer
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.orders import UsersPod
 from libs.tasks.interactive.assembly import Layers, PoolRequest, assemble, requested
@@ -33,6 +34,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
 from services.api.actions.requirements import check_requirements
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
@@ -61,6 +63,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     shows: tuple[int, ...] = ()
     """Experiments of a TensorBoard."""
     warnings: tuple[LaunchWarning, ...] = ()
+    offers: tuple[PoolOffer, ...] = ()
+    """Of pools in which it may start beside its own; what is different there, of its configuration."""
 
 
 async def prepare(
@@ -114,7 +118,15 @@ async def _prepare(
         default_priority=app.cluster.default_priority(granted.pool),
         has_files=bool(request.files),
     )
-    config["resources"] = with_time_limit(app.cluster, granted.pool, config["resources"])
+    offered = OfferedTask(
+        pool=granted.pool,
+        slots=max(granted.slots, 0),
+        single_pod=True,
+        time_limit_s=config["resources"].get("time_limit"),
+        workspace_id=home.workspace_id,
+        unavailable_pools=home.unavailable_pools,
+    )
+    config["resources"] = completed(app, offered, with_time_limit(app.cluster, granted.pool, config["resources"]))
     _check_policies(policies, config)
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(
@@ -138,6 +150,21 @@ async def _prepare(
     sources = tensorboard_sources(app.cluster_id, shown) if shown else None
     if sources is not None:
         config = _for_tensorboard(config, layers, shown, sources)
+
+    async def in_pool(name: str) -> Object:
+        there = assemble(
+            layers,
+            defaults=app.cluster.defaults_of(name),
+            granted=PoolRequest(granted.slots, name),
+            default_priority=app.cluster.default_priority(name),
+            has_files=bool(request.files),
+        )
+        async with app.db.read() as connection:
+            await check_pods_of_users(
+                connection, app.cluster, *layers, workspace_id=home.workspace_id, pool=name, gpu=granted.slots > 0
+            )
+        return there if sources is None else _for_tensorboard(there, layers, shown, sources)
+
     return Prepared(
         task_type=task_type,
         config=config,
@@ -147,6 +174,9 @@ async def _prepare(
         sources=sources,
         shows=tuple(source.experiment_id for source in shown),
         warnings=tuple(warnings),
+        offers=await offers_of(
+            app, offered, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment
+        ),
     )
 
 

@@ -13,6 +13,8 @@ from msgspec import UNSET, structs
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.differences import difference, overlaid
+from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.outbox import announce
 from libs.db.tables.interactive import interactive_tasks
 from libs.db.tables.tasks import allocations, jobs, tasks
@@ -64,7 +66,9 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
         await load_home(connection, prepared.home.workspace_id, keep=True)
         placed = structs.replace(launch, port=await reserve_port(connection, prepared))
         spec = to_document(stored_task(prepared.task_type, prepared.config, placed))
-        await _insert(connection, task_id, prepared, principal, spec=spec, own=own, now=now)
+        job_id = await _insert(connection, task_id, prepared, principal, spec=spec, own=own, now=now)
+        offers = [_of_spec(offer, prepared, placed, spec) for offer in prepared.offers]
+        await store_offers(connection, job_id, offers, anew=False)
 
     await in_transaction(app.db, insert_all)
     return task_id
@@ -79,7 +83,8 @@ async def _insert(
     spec: Row,
     own: Row,
     now: datetime,
-) -> None:
+) -> str:
+    """Returns the id of its job."""
     resources, kind, name = prepared.config["resources"], prepared.task_type, prepared.config["description"]
     attempt, job_id, pool = allocation_id(task_id, 1), new_uuid(), resources["resource_pool"]
     common = {"job_id": job_id, "owner_id": principal.user_id, "workspace_id": prepared.home.workspace_id}
@@ -110,6 +115,15 @@ async def _insert(
         TaskChanged(task_id=task_id, task_type=kind, what="created"),
         AllocationChanged(allocation_id=attempt, task_id=task_id, what="requested", state=_PENDING, pool=pool),
     )
+    return job_id
+
+
+def _of_spec(offer: PoolOffer, prepared: Prepared, launch: Launch, spec: Row) -> PoolOffer:
+    """``offer`` with what is different there of the specification, in place of the configuration."""
+    if not offer.changes:
+        return offer
+    there = to_document(stored_task(prepared.task_type, overlaid(prepared.config, offer.changes), launch))
+    return structs.replace(offer, changes=difference(spec, there))
 
 
 def _keys(keys: KeyPair | None) -> Row:

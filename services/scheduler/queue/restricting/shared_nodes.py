@@ -31,7 +31,7 @@ _HELD: Final = PreparedStatement("""
 """)
 _NOMINATED: Final = PreparedStatement("""
     SELECT q.pool, q.nominated
-    FROM queue_states q JOIN allocations a ON a.allocation_id = q.allocation_id AND a.pool = q.pool
+    FROM queue_states q JOIN allocations a ON a.allocation_id = q.allocation_id
     WHERE q.pool = ANY(:pools) AND q.nominated <> '[]' AND a.released_at IS NULL AND a.assigned_at IS NULL
 """)
 
