@@ -154,9 +154,9 @@ PART_BITS: Final = 9
 """Experiments whose ids are the same but for so many of the last bits are a part of their project."""
 
 # How often a part of a project has changed in what all experiments of the project are asked for: configurations, best
-# trials, and of trials summaries, hyperparameters and metadata. The numbers of a part add up to more in a snapshot than
-# in another if and only if it has changed in between: triggers (migrations 0024 and 0025) add one for each change, in
-# its transaction, and the scheduler puts those of a part together.
+# trials, of trials summaries, hyperparameters and metadata, and who is archived or being deleted. The numbers of a part
+# add up to more in a snapshot than in another if and only if it has changed in between: triggers (migrations 0024 and
+# 0025, 0045 and 0046) add one for each change, in its transaction, and the scheduler puts those of a part together.
 project_changes = Table(
     "project_changes",
     metadata,

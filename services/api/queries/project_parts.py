@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from sys import getsizeof
 from typing import Any, Final, Generic, TypeVar
 
@@ -26,6 +26,8 @@ MOST_KEPT: Final = 64 << 20
 """Bytes that are kept in all, about; a part with a tenth of them is read each time."""
 _OF_NAME: Final = 150
 """Bytes of what belongs to a name, about."""
+MOST_ONE_BY_ONE: Final = 8
+"""Parts that are read one by one where all of them may be read at once."""
 _WHOLE: Final = -1
 """Stands among parts for all of them but those with marks."""
 
@@ -76,6 +78,9 @@ class PartReader(Struct, Generic[Value], frozen=True):
     empty       makes the value of no part
     add         adds the second value to the first
     of_reports  it comes from what trials have reported
+    read_all    reads all parts of a project at once, by their numbers; those without anything may be missing, and those
+                with marks may be wrong
+    is_small    whether reading so much at once takes no longer than one part by itself
     """
 
     what: str
@@ -83,6 +88,8 @@ class PartReader(Struct, Generic[Value], frozen=True):
     empty: Callable[[], Value]
     add: Callable[[Value, Value], object]
     of_reports: bool = False
+    read_all: Callable[[AsyncConnection, int], Awaitable[Mapping[int, Value]]] | None = None
+    is_small: Callable[[Value], bool] = lambda _: False
 
 
 class _Kept(Struct, frozen=True):
@@ -147,19 +154,34 @@ class ProjectParts:
         left_out: Collection[int],
     ) -> Value:
         whole = reading.empty()
-        *_, parts = _CHANGES[_OF_PROJECT if project_id else _OF_ALL]
-        for part, number in await driver.fetch(parts, project_id):
-            if part in left_out:
-                continue
+        *_, statement = _CHANGES[_OF_PROJECT if project_id else _OF_ALL]
+        numbers = {part: number for part, number in await driver.fetch(statement, project_id) if part not in left_out}
+        at_once = await self._read_at_once(connection, project_id, reading, numbers)
+        for part, number in numbers.items():
             kept = self._get(project_id, reading, part)
             if kept is not None and kept.number == number:
                 reading.add(whole, kept.value)
                 await asyncio.sleep(0)  # others have their turn between two parts
                 continue
-            value = await reading.read(connection, Part.numbered(project_id, part))
+            if at_once is None:
+                value = await reading.read(connection, Part.numbered(project_id, part))
+            else:
+                value = at_once.get(part, reading.empty())
             reading.add(whole, value)
             self._keep(project_id, reading, part, _kept(reading, number, value))
         return whole
+
+    async def _read_at_once(
+        self, connection: AsyncConnection, project_id: int, reading: PartReader[Value], numbers: Mapping[int, int]
+    ) -> Mapping[int, Value] | None:
+        """All parts, where so many have changed that one by one would take longer."""
+        if reading.read_all is None:
+            return None
+        known = ((self._get(project_id, reading, part), number) for part, number in numbers.items())
+        changed = sum(kept is None or kept.number != number for kept, number in known)
+        whole = self._get(project_id, reading, _WHOLE)
+        most = 0 if whole is None or reading.is_small(whole.value) else MOST_ONE_BY_ONE
+        return await reading.read_all(connection, project_id) if changed > most else None
 
     def _get(self, project_id: int, reading: PartReader[Any], part: int) -> _Kept | None:
         project = self._projects.get((reading.what, project_id))

@@ -22,7 +22,7 @@ from libs.db.tables.trials import (
     trials,
 )
 from services.api.queries.ordering import joined_for
-from services.api.queries.totals import total_in_groups
+from services.api.queries.totals import by_part, total_in_groups
 
 STAYS: Final = experiments.c.state != "DELETING"
 """Of all searches."""
@@ -47,6 +47,11 @@ def counting(conditions: Conditions) -> Select[Any]:
         return select((counted.scalar_subquery() - _counted([*of_runs, _IS_DELETING]).scalar_subquery()).label(TOTAL))
     being_deleted = _counted([*of_runs, _IS_DELETING, IN_SIGHT])
     return select((counted.scalar_subquery() - being_deleted.scalar_subquery() - _archived(of_runs)).label(TOTAL))
+
+
+def counting_by_part(conditions: Conditions) -> Select[Any]:
+    """The same, by a look at each, by the parts that their experiments are in (libs/db/tables/experiments.py)."""
+    return by_part(_counted(conditions), trials.c.experiment_id)
 
 
 def ids_in_order(conditions: Conditions, sorting: Sequence[ColumnElement[Any]]) -> Select[Any]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Select, Table, cast, func, select
+from sqlalchemy import BigInteger, Column, ColumnElement, Integer, Select, Table, cast, func, literal_column, select
 from sqlalchemy.sql.visitors import iterate, replacement_traverse
 
-from libs.db.tables.experiments import experiments, label_counts
+from libs.db.tables.experiments import PART_BITS, experiments, label_counts
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.queries.ordering import joined_for
@@ -43,6 +43,15 @@ def total_of_label(label: str, conditions: Sequence[ColumnElement[bool]]) -> Sel
     total = total_in_groups(experiments, label_counts, conditions)
     # No label has a NUL, and no text that is given to the database.
     return None if total is None or "\0" in label else total.where(label_counts.c.label == label)
+
+
+def by_part(counted: Select[Any], experiment_id: ColumnElement[int]) -> Select[Any]:
+    """Numbers of rows by the parts that their experiments are in (libs/db/tables/experiments.py), part by part."""
+    (number,) = counted.selected_columns
+    part = experiment_id.op(">>", return_type=BigInteger())(literal_column(str(PART_BITS), Integer))
+    return counted.with_only_columns(part.label("part"), number.label("number"), maintain_column_froms=True).group_by(
+        part
+    )
 
 
 def _are_known(table: Table, counts: Table, conditions: Collection[ColumnElement[bool]]) -> bool:

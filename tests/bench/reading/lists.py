@@ -24,6 +24,7 @@ from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import list_experiments
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -168,8 +169,8 @@ def _searched(search: Any, sort: str, *conditions: Mapping[str, Any], offset: in
 
 async def _search_experiments(db: Database, request: SearchRequest) -> None:
     async with db.read() as connection:
-        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC), parts=ProjectParts())
 
 
 async def _search_runs(db: Database, request: SearchRequest) -> None:
-    await search_runs(db, request, rights=READER)
+    await search_runs(db, request, rights=READER, parts=ProjectParts())

@@ -15,6 +15,7 @@ from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import COUNT_ONLY
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.search.searches import SearchRequest
@@ -82,14 +83,16 @@ def _searches() -> list[tuple[str, str, SearchRequest, Read, str]]:
     all_runs = SearchRequest(project_id=1, limit=COUNT_ONLY)
 
     async def runs(db: Database) -> None:
-        await search_runs(db, of_runs, rights=READER)
+        await search_runs(db, of_runs, rights=READER, parts=ProjectParts())
 
     async def total(db: Database) -> None:
-        await search_runs(db, all_runs, rights=READER)
+        await search_runs(db, all_runs, rights=READER, parts=ProjectParts())
 
     async def experiments(db: Database) -> None:
         async with db.read() as connection:
-            await search_experiments(connection, of_experiments, rights=READER, now=datetime.now(UTC))
+            await search_experiments(
+                connection, of_experiments, rights=READER, now=datetime.now(UTC), parts=ProjectParts()
+            )
 
     return [
         ("runs", "runs", of_runs, runs, SORTED_BY_INDEX),

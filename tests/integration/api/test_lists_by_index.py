@@ -18,6 +18,7 @@ from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import list_experiments
 from services.api.queries.models.models import list_models
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -76,13 +77,15 @@ async def _read(db: Database, read: Any) -> object:
 def _searched(direction: OrderBy) -> Read:
     request = SearchRequest(sort="name=asc" if direction is OrderBy.ASC else "name=desc", limit=10, project_id=1)
     now = datetime.now(UTC)
-    return lambda db: _read(db, lambda connection: search_experiments(connection, request, rights=READER, now=now))
+    return lambda db: _read(
+        db, lambda connection: search_experiments(connection, request, rights=READER, now=now, parts=ProjectParts())
+    )
 
 
 def _runs(direction: OrderBy, column: str = "experimentName") -> Read:
     way = "asc" if direction is OrderBy.ASC else "desc"
     request = SearchRequest(sort=f"{column}={way}", limit=10, project_id=1)
-    return lambda db: search_runs(db, request, rights=READER)
+    return lambda db: search_runs(db, request, rights=READER, parts=ProjectParts())
 
 
 def _models(direction: OrderBy) -> Read:
@@ -130,11 +133,11 @@ def _search(search: Any, sort: str, *conditions: dict[str, Any], project_id: int
 
 async def _search_experiments(db: Database, request: SearchRequest) -> None:
     async with db.read() as connection:
-        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC), parts=ProjectParts())
 
 
 async def _search_runs(db: Database, request: SearchRequest) -> None:
-    await search_runs(db, request, rights=READER)
+    await search_runs(db, request, rights=READER, parts=ProjectParts())
 
 
 START, IDS, DESC = ExperimentSortBy.START_TIME, ExperimentSortBy.ID, OrderBy.DESC
@@ -280,9 +283,11 @@ async def test_searches_find_a_text_in_names_by_its_index(filled: str, of_runs: 
 
     async def read(db: Database) -> object:
         if of_runs:
-            return await search_runs(db, request, rights=READER)
+            return await search_runs(db, request, rights=READER, parts=ProjectParts())
         async with db.read() as connection:
-            return await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+            return await search_experiments(
+                connection, request, rights=READER, now=datetime.now(UTC), parts=ProjectParts()
+            )
 
     recorded = await statements_of(asyncpg_url(filled), read)
     found = [each for each in recorded if "name_trigrams" in each.sql]
@@ -296,7 +301,11 @@ async def test_a_plan_that_is_kept_does_not_look_for_the_runs_of_a_small_project
     filled: str, sort: str
 ) -> None:
     request = SearchRequest(sort=sort, limit=10, project_id=2)
-    page = (await statements_of(asyncpg_url(filled), lambda db: search_runs(db, request, rights=READER)))[-1]
+    page = (
+        await statements_of(
+            asyncpg_url(filled), lambda db: search_runs(db, request, rights=READER, parts=ProjectParts())
+        )
+    )[-1]
     connection = await asyncpg.connect(asyncpg_url(filled), server_settings={"plan_cache_mode": "force_generic_plan"})
     try:
         await connection.execute(f"PREPARE page AS {page.sql}")

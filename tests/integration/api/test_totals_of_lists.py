@@ -24,6 +24,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.queries import page_rows
 from services.api.queries.experiments.experiments import list_experiments
 from services.api.queries.pagination import sql_page
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -128,7 +129,7 @@ async def test_runs_of_experiments_in_sight(db: Database) -> None:
             conditions += ["NOT t.archived", "NOT e.archived"]
         wanted = json.dumps({"filterGroup": group("and", *fields), "showArchived": show_archived})
         request = SearchRequest(limit=-1, project_id=project, filter=wanted)
-        found, pagination = await search_runs(db, request, rights=READER)
+        found, pagination = await search_runs(db, request, rights=READER, parts=ProjectParts())
         assert pagination.total == len(found) == await _counted(db, of, conditions), wanted
         left_out += await _counted(db, of, ["e.archived"])
     assert left_out > 0
@@ -163,8 +164,10 @@ async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pyt
             monkeypatch.setattr(page_rows, "NEARER_TO_THE_END", nearer)
             async with db.read() as connection:
                 experiments, of_list = await list_experiments(connection, listed, rights=READER)
-                found, of_search = await search_experiments(connection, searched, rights=READER, now=datetime.now(UTC))
-            runs, of_search_of_runs = await search_runs(db, of_runs, rights=READER)
+                found, of_search = await search_experiments(
+                    connection, searched, rights=READER, now=datetime.now(UTC), parts=ProjectParts()
+                )
+            runs, of_search_of_runs = await search_runs(db, of_runs, rights=READER, parts=ProjectParts())
             pages.append(
                 (
                     ([each.id for each in experiments], of_list),

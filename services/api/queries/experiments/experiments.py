@@ -43,7 +43,7 @@ from services.api.queries.ordering import ascending, asked_tables, descending, j
 from services.api.queries.page_rows import rows_of_list, rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
-from services.api.queries.totals import total_in_groups, total_of_label
+from services.api.queries.totals import by_part, total_in_groups, total_of_label
 from services.api.queries.trigrams import having_trigrams
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -167,6 +167,7 @@ async def experiments_page(
     labels: Sequence[str] = (),
     by_index: Matching | None = None,
     is_in_index: bool = False,
+    total: int | None = None,
     project_id: int = 0,
     offset: int,
     limit: int,
@@ -177,12 +178,14 @@ async def experiments_page(
     labels       which all of them have
     by_index     a further condition, that an index answers
     is_in_index  whether the order is that of an index
+    total        how many there are, where somebody knows
     project_id   the one that a condition asks for; 0 for none
     Raises InvalidRequest.
     """
     known_total = _total_known(conditions, labels) if by_index is None else by_index.total
     conditions = [*conditions, *having_labels(labels)]
-    total = (await connection.execute(counting(conditions) if known_total is None else known_total)).scalar_one()
+    if total is None:
+        total = (await connection.execute(counting(conditions) if known_total is None else known_total)).scalar_one()
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
@@ -241,6 +244,11 @@ def _by_searcher_metric(
 def counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
     """The number of experiments that fulfil all of them, by a look at each."""
     return select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
+
+
+def counting_by_part(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """The same by the parts that they are in (libs/db/tables/experiments.py)."""
+    return by_part(select(func.count()).select_from(_joined_for(conditions)).where(*conditions), experiments.c.id)
 
 
 def _total_known(conditions: Sequence[ColumnElement[bool]], labels: Sequence[str]) -> Select[Any] | None:

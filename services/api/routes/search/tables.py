@@ -26,12 +26,14 @@ from services.api.wire.search.searches import SearchExperimentsResponse, SearchR
 async def find_experiments(call: Call[App, None, SearchRequest]) -> SearchExperimentsResponse:
     now = call.app.clock.now()
     async with call.app.db.read() as connection:
-        found, pagination = await search_experiments(connection, call.body, rights=call.rights, now=now)
+        found, pagination = await search_experiments(
+            connection, call.body, rights=call.rights, now=now, parts=call.app.project_parts
+        )
     return SearchExperimentsResponse(experiments=found, pagination=pagination)
 
 
 async def find_runs(call: Call[App, None, SearchRequest]) -> SearchRunsResponse:
-    found, pagination = await search_runs(call.app.db, call.body, rights=call.rights)
+    found, pagination = await search_runs(call.app.db, call.body, rights=call.rights, parts=call.app.project_parts)
     return SearchRunsResponse(runs=found, pagination=pagination)
 
 

@@ -16,7 +16,8 @@ from libs.db.engine import Database, connect_database
 from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
-from services.api.queries.search import label_index
+from services.api.queries.project_parts import ProjectParts
+from services.api.queries.search.by_index import label_index
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.search.searches import SearchRequest
@@ -79,11 +80,13 @@ def request(text: Any, *, limit: int = 500) -> SearchRequest:
 
 async def found(db: Database, text: Any, *, of_runs: bool, limit: int = 500) -> tuple[list[int], int]:
     if of_runs:
-        runs, pagination = await search_runs(db, request(text, limit=limit), rights=READER)
+        runs, pagination = await search_runs(db, request(text, limit=limit), rights=READER, parts=ProjectParts())
         return [run.id for run in runs], pagination.total
     async with db.read() as connection:
         asked = request(text, limit=limit)
-        shown, pagination = await search_experiments(connection, asked, rights=READER, now=datetime.now(UTC))
+        shown, pagination = await search_experiments(
+            connection, asked, rights=READER, now=datetime.now(UTC), parts=ProjectParts()
+        )
     return [one.experiment.id for one in shown], pagination.total
 
 

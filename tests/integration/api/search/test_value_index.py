@@ -23,13 +23,14 @@ from services.api.queries import matching as pages
 from services.api.queries.experiments import experiments as experiments_module
 from services.api.queries.experiments.experiments import best_trials
 from services.api.queries.experiments.experiments import counting as counting_experiments
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.run_totals import IN_SIGHT, STAYS
 from services.api.queries.run_totals import counting as counting_runs
 from services.api.queries.search import experiments as search
+from services.api.queries.search.by_index.value_index import matching
 from services.api.queries.search.conditions import EXPERIMENTS, RUNS, SearchTable
 from services.api.queries.search.language.filters import Group, parse_filter
 from services.api.queries.search.runs import searches
-from services.api.queries.search.value_index import matching
 from services.api.wire.search.searches import SearchRequest
 from tests.scenarios.search.nodes import field, group
 
@@ -237,8 +238,10 @@ async def test_experiments_by_the_metric_of_their_search(
 
 async def _found(db: Database, module: Any, request: SearchRequest) -> Any:
     if module is searches:
-        runs, pagination = await searches.search_runs(db, request, rights=READER)
+        runs, pagination = await searches.search_runs(db, request, rights=READER, parts=ProjectParts())
         return [each.id for each in runs], pagination
     async with db.read() as connection:
-        found, pagination = await search.search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+        found, pagination = await search.search_experiments(
+            connection, request, rights=READER, now=datetime.now(UTC), parts=ProjectParts()
+        )
         return [each.experiment.id for each in found], pagination

@@ -17,20 +17,24 @@ from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.matching import matching_rows
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
+from services.api.queries.project_parts import ProjectParts
 from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, ids_in_order
+from services.api.queries.search.by_index.kept_totals import Searched, kept_total
+from services.api.queries.search.by_index.label_index import having_one_of, labels_asked_for
+from services.api.queries.search.by_index.value_index import matching
 from services.api.queries.search.conditions import RUNS, as_of_now, has_indexed_order, order, where
-from services.api.queries.search.label_index import having_one_of, labels_asked_for
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import SortKey, parse_sort
 from services.api.queries.search.runs.lists import list_of, list_runs
 from services.api.queries.search.runs.shown import SHOWN, shown_runs
-from services.api.queries.search.value_index import matching
 from services.api.wire.base import Pagination
 from services.api.wire.search.runs import FlatRun
 from services.api.wire.search.searches import SearchRequest
 
 
-async def search_runs(db: Database, request: SearchRequest, *, rights: UserRights) -> tuple[list[FlatRun], Pagination]:
+async def search_runs(
+    db: Database, request: SearchRequest, *, rights: UserRights, parts: ProjectParts
+) -> tuple[list[FlatRun], Pagination]:
     """A page of the runs that the filter lets through and that the caller may see.
 
     Raises InvalidRequest, NotFound for an unknown project.
@@ -42,7 +46,7 @@ async def search_runs(db: Database, request: SearchRequest, *, rights: UserRight
         async with db.read_prepared() as prepared:
             return await list_runs(prepared, listed, request, rights=rights)
     async with db.read() as connection:
-        return await _search(connection, request, filtered, keys, rights)
+        return await _search(connection, request, filtered, keys, rights=rights, parts=parts)
 
 
 async def _search(
@@ -50,13 +54,15 @@ async def _search(
     request: SearchRequest,
     filtered: Filter | None,
     keys: Sequence[SortKey],
+    *,
     rights: UserRights,
+    parts: ProjectParts,
 ) -> tuple[list[FlatRun], Pagination]:
     root = None if filtered is None else filtered.root
     table = await as_of_now(connection, RUNS, root, keys, project_id=request.project_id)
     shows_archived = filtered is None or filtered.show_archived
-    conditions = _of_list(request.project_id, shows_archived=shows_archived)
-    conditions.append(rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id))
+    of_all = _of_list(request.project_id, shows_archived=shows_archived)
+    conditions = [*of_all, rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id)]
     fulfilled = true() if root is None else where(table, root)
     by_index = matching(
         table,
@@ -73,7 +79,18 @@ async def _search(
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-    total = await connection.scalar(counting([*conditions, fulfilled]) if by_index is None else by_index.total)
+    searched = Searched(
+        table=RUNS,
+        root=root,
+        project_id=request.project_id,
+        shows_archived=shows_archived,
+        conditions=of_all,
+        is_in_index=by_index is not None,
+        labels=labels,
+    )
+    total = await kept_total(connection, parts, searched, rights=rights)
+    if total is None:
+        total = await connection.scalar(counting([*conditions, fulfilled]) if by_index is None else by_index.total)
     page = sql_page(total or 0, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination

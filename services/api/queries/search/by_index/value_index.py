@@ -13,7 +13,20 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, exists, func, literal, literal_column, select, union
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    exists,
+    func,
+    literal,
+    literal_column,
+    select,
+    true,
+    union,
+    union_all,
+)
 from sqlalchemy import Text as TextType
 
 from libs.db.tables.experiments import best_runs, experiment_numbers, experiments
@@ -31,6 +44,7 @@ from services.api.queries.search.language.filters import ColumnType, Field, Grou
 from services.api.queries.search.language.metric_ids import parse_metric_id
 from services.api.queries.search.language.values import number_of, text_of
 from services.api.queries.search.operators import COMPARISONS, ValueKind, bound
+from services.api.queries.totals import by_part
 from services.api.wire.base import INT64_MAX, INT64_MIN
 
 COMPARED: Final = frozenset(COMPARISONS) - {Operator.NOT_EQUAL}
@@ -45,13 +59,13 @@ Conditions = Sequence[ColumnElement[bool]]
 
 @dataclass(frozen=True, slots=True)
 class _Projects:
-    """Which projects are searched: one, or all for 0, as far as the caller may see them."""
+    """Which projects are searched: one, or all for 0, as far as the caller may see them; None may see all."""
 
     project_id: int
-    rights: UserRights
+    rights: UserRights | None
 
     def condition(self, column: ColumnElement[int]) -> ColumnElement[bool]:
-        visible = self.rights.where_project(Action.VIEW_EXPERIMENT, column)
+        visible = true() if self.rights is None else self.rights.where_project(Action.VIEW_EXPERIMENT, column)
         return and_(column == self.project_id if self.project_id else column.in_(select(projects.c.id)), visible)
 
 
@@ -78,6 +92,10 @@ class _Entries:
         if self.archived is not None and not shows_archived:
             counted = counted.where(~self.archived)
         return counted.where(~exists().where(_hidden.c.id == self.experiment_id, is_hidden))
+
+    def number_by_part(self, *, shows_archived: bool) -> Select[Any]:
+        """The same by the parts that their experiments are in."""
+        return by_part(self.number(shows_archived=shows_archived), self.experiment_id)
 
 
 def matching(
@@ -109,6 +127,30 @@ def matching(
         numbers.append(counting([*conditions, loose, holds]))
     total = reduce(add, (each.scalar_subquery() for each in numbers))
     return Matching(holds=holds, keys=tuple(keys), total=select(total.label("total")))
+
+
+def matching_by_part(
+    table: SearchTable,
+    field: Field,
+    conditions: Conditions,
+    *,
+    project_id: int,
+    shows_archived: bool,
+    counting_by_part: Callable[[Conditions], Select[Any]],
+) -> Select[Any]:
+    """The numbers of rows of such a filter by the parts of a project, several of a part, for everybody who may see it.
+
+    ``table`` and the rest as ``matching`` has them; what an index answers is known. Rows of trials with marks may be
+    wrong.
+    """
+    numbers = [
+        each.number_by_part(shows_archived=shows_archived)
+        for each in _entries(table, field, _Projects(project_id, None)) or ()
+    ]
+    loose = _loose(table, field)
+    if loose is not None:
+        numbers.append(counting_by_part([*conditions, loose, where(table, field)]))
+    return union_all(*numbers).subquery("known").select()
 
 
 def only_field(node: Group | Field) -> Field | None:

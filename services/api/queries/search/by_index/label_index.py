@@ -17,9 +17,9 @@ from libs.db.any_of import any_of
 from libs.db.engine import driver_connection
 from libs.db.tables.experiments import labelled_experiments
 from services.api.queries.prepared import ESCAPE, escaped
+from services.api.queries.search.by_index.value_index import only_field
 from services.api.queries.search.language.filters import Field, Group, Operator
 from services.api.queries.search.language.values import text_of
-from services.api.queries.search.value_index import only_field
 
 MOST_LABELS: Final = 10_000
 """Labels that are looked at: where there are more, a look at each experiment does not take longer."""
