@@ -75,6 +75,8 @@ def _check_pools(config: ClusterConfig) -> None:
     for pool in config.resource_pools:
         if (usual := pool.default_time_limit_s) and (most := pool.max_time_limit_s) and usual > most:
             raise InvalidRequest(f"resource pool {pool.pool_name}: default_time_limit must not be above max_time_limit")
+        if pool.growth is not None and not config.resource_manager.is_kubernetes:
+            raise InvalidRequest(f"resource pool {pool.pool_name}: growth needs a resource_manager of type kubernetes")
     manager = config.resource_manager
     if manager.no_default_resource_pools:
         return

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
+from libs.cluster.growth import GrowthConfig
 from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
 from libs.outbound.destinations import Destinations, destinations
@@ -171,6 +172,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     can_grow: bool | None = None
     """Whether nodes may come that are not there yet, by an autoscaler or by hand. What needs more slots than all nodes
     have is refused where none may, and else accepted with a warning; None is true on Kubernetes and false elsewhere."""
+    growth: GrowthConfig | None = None
+    """Ask an autoscaler for the nodes that a task lacks; None asks nobody. Kubernetes only."""
     bad_node_conditions: tuple[str, ...] = ()
     """Conditions of nodes on which nothing is started: ``KernelDeadlock`` where it is True, ``GpuHealthy=False`` where
     it is that."""
@@ -191,6 +194,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name}: {EXPECTED}")
         if parse_wait(self.fallback_wait) is None:
             raise ValueError(f"fallback_wait: {EXPECTED_WAIT}")
+        if self.growth is not None and self.can_grow is False:
+            raise ValueError("growth: nodes are asked for that can_grow: false says never come; leave one of them out")
         try:
             _ = self.own_defaults
         except msgspec.ValidationError as error:

@@ -29,7 +29,7 @@ from libs.events.changes import (
     WorkspaceChanged,
 )
 from libs.events.logs import LogBatch
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from libs.tracing import current_traceparent
 
 if TYPE_CHECKING:
@@ -91,6 +91,12 @@ def order_message(order: Order) -> dict[str, Any]:
     traceparent = order.spec.traceparent if order.spec is not None else None
     headers = {} if traceparent is None else {TRACEPARENT: traceparent}
     return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), msgspec.json.encode(order), headers)
+
+
+def placeholders_message(order: PlaceholderOrder) -> dict[str, Any]:
+    """The row that puts the order of a pool's placeholders into its bucket."""
+    key = subjects.placeholders_key(order.pool)
+    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), msgspec.json.encode(order))
 
 
 def order_withdrawal(pool: str, allocation: str) -> dict[str, Any]:

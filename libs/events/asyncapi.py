@@ -21,7 +21,7 @@ from libs.events.cluster_admin import CLUSTER_ADMIN_REQUESTS
 from libs.events.logs import LogBatch
 from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from libs.events.reconcile_requests import ReconcileRequest
 from libs.events.requests.queue_checks import QueueCheck
 
@@ -62,6 +62,12 @@ def channels() -> dict[str, Channel]:
         description=f"The state one allocation should be in: the KV bucket {subjects.ORDERS_BUCKET}.",
         message=Order,
         parameters={"pool": token, "allocation": token},
+    )
+    found["placeholders"] = Channel(
+        address=subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.placeholders_key(pool).replace(pool, "{pool}")),
+        description=f"What the launcher of a pool holds room for: the KV bucket {subjects.ORDERS_BUCKET}.",
+        message=PlaceholderOrder,
+        parameters={"pool": token},
     )
     found["capacity"] = Channel(
         address=subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key(pool).replace(pool, "{pool}")),

@@ -156,3 +156,26 @@ class Order(Struct, frozen=True, kw_only=True, tag_field="type", tag="order"):
     namespace: str = ""
     """Where the workspace of the task is bound to; empty is the namespace of the pool. Stays the same for all orders of
     an allocation."""
+
+
+class PlaceholderOrder(Struct, frozen=True, kw_only=True, tag_field="type", tag="placeholders"):
+    """Placeholders of a pool: pods that hold room for a task on nodes which an autoscaler has yet to add.
+
+    A value in the same bucket under a key of its own; a pool has one at most, and without it nothing of the kind may
+    exist. Launchers of releases that know of no placeholders do not look at the key.
+    """
+
+    pool: str
+    allocation: str
+    """For which room is held."""
+    pods: int
+    requests: dict[str, int] = {}
+    """Of each pod: ``cpu`` in thousandths of a core, memory and storage in bytes, everything else in pieces."""
+    node_selector: dict[str, str] = {}
+    affinity_terms: tuple[dict[str, Any], ...] | None = None
+    """``nodeSelectorTerms`` of the required node affinity; None where there is none."""
+    tolerations: tuple[dict[str, str], ...] = ()
+    known_nodes: tuple[str, ...] = ()
+    """Nodes on which the pods must not be: those that were there before."""
+    gives_up_at: datetime
+    """From then on there is nothing to hold, whether or not somebody says so."""

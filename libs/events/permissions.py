@@ -50,9 +50,11 @@ def launcher_permissions(pool: str) -> Permissions:
     It makes a consumer for each watch, with a random name, and could read those of others only by guessing theirs.
     """
     orders = subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.orders_of(pool))
+    placeholders = subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.placeholders_key(pool))
     return Permissions(
         publish=(
             f"{_API}.CONSUMER.CREATE.{_ORDERS}.*.{orders}",
+            f"{_API}.CONSUMER.CREATE.{_ORDERS}.*.{placeholders}",
             f"{_API}.CONSUMER.MSG.NEXT.{_ORDERS}.*",
             subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key(pool)),
             subjects.observed_by(pool),

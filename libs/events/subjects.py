@@ -93,6 +93,11 @@ def orders_of(pool: str) -> str:
     return f"{token(pool)}.*"
 
 
+def placeholders_key(pool: str) -> str:
+    """Key of the order of placeholders of a pool; no filter for the orders of allocations matches it."""
+    return f"{token(pool)}.placeholders.wanted"
+
+
 def capacity_key(pool: str) -> str:
     return token(pool)
 

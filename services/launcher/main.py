@@ -29,6 +29,7 @@ from services.launcher.backends.protocol import Backend
 from services.launcher.cluster_admin import verbs_of
 from services.launcher.container.trust import TaskTrust
 from services.launcher.loop import OrderLoop
+from services.launcher.placeholder_loop import PlaceholderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import Verbs, serve_rpcs
 from services.launcher.settings import LauncherSettings
@@ -57,6 +58,9 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
+        loops = {}
+        if settings.backend == "kubernetes":
+            loops["placeholders"] = PlaceholderLoop(pool=settings.pool, bus=bus, backend=backend).run()
         verbs: Verbs = {**verbs_of(backend.cluster_admin), REPORT_AGAIN: (ReportAgainRequest, reports.report_again)}
         await stack.enter_async_context(serve_rpcs(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
@@ -66,6 +70,7 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
             capacity=reports.publish_capacity(),
             lines=ship_lines(bus, subjects.service_lines("launcher", settings.pool)),
             task_lines=lines.run(publisher(settings.pool, bus)),
+            **loops,
         )
 
 

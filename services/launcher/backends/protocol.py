@@ -11,7 +11,7 @@ from typing import Protocol
 
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from services.launcher.cluster_admin import ClusterAdmin
 from services.launcher.reconcile import Existence
 
@@ -51,6 +51,13 @@ class Backend(Protocol):
 
     async def observe(self, allocation: str) -> AllocationObserved | None:
         """All pods as they are now, with revision 0; None when nothing is known of the allocation."""
+        ...
+
+    async def hold_room(self, order: PlaceholderOrder | None) -> None:
+        """Have the placeholders of the order, and no others; those of None are none.
+
+        Raises errors of ``libs/errors.py`` where that is not possible now.
+        """
         ...
 
     async def capacity(self) -> PoolCapacity:

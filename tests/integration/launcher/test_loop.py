@@ -13,7 +13,7 @@ from libs.bus import Bus
 from libs.clock import SystemClock
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from libs.events.subjects import ORDERS_BUCKET, order_key
 from libs.run_until_first_exits import end, run_until_first_exits
 from services.launcher import loop as order_loop
@@ -62,6 +62,9 @@ class Shelf:
 
     async def observe(self, allocation: str) -> AllocationObserved | None:
         return None
+
+    async def hold_room(self, order: PlaceholderOrder | None) -> None:
+        raise AssertionError("nobody orders placeholders here")
 
     async def capacity(self) -> PoolCapacity:
         return PoolCapacity(pool=POOL, backend="process")

@@ -14,7 +14,7 @@ from libs.clock import Clock
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
@@ -28,6 +28,7 @@ from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.manifests.names import job_name
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
+from services.launcher.backends.kubernetes.placeholders.holding import Placeholders
 from services.launcher.cluster_admin import ClusterAdmin
 from services.launcher.reconcile import Existence
 
@@ -49,6 +50,7 @@ class KubernetesBackend:
         launch_record: LaunchRecord,
         cluster_admin: ClusterAdmin,
         clock: Clock,
+        placeholders: Placeholders,
         gateway: TaskGateway | None = None,
     ) -> None:
         self._cluster_id = cluster_id
@@ -60,6 +62,7 @@ class KubernetesBackend:
         self._launch_record = launch_record
         self.cluster_admin = cluster_admin
         self._clock = clock
+        self._placeholders = placeholders
         self._gateway = gateway
 
     async def existing(self) -> Mapping[str, Existence]:
@@ -147,6 +150,9 @@ class KubernetesBackend:
             return True  # nobody can know
         node = nodes.get(name)
         return node is not None and takes_pods(node, self._cluster_id)
+
+    async def hold_room(self, order: PlaceholderOrder | None) -> None:
+        await self._placeholders.hold(order)
 
     async def capacity(self) -> PoolCapacity:
         return await self._capacity_tracker.capacity()

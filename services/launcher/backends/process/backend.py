@@ -23,7 +23,7 @@ from libs.clock import Clock
 from libs.errors import InvalidRequest
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
 from libs.events.subjects import token
 from libs.loglines.batches import container_key, end_of_writer
 from services.launcher.backends.process.no_space import TRY_AGAIN_S, is_no_space
@@ -210,6 +210,9 @@ class ProcessBackend:
             address=self._machine.settings.address,
             undelivered=self._undelivered(run),
         )
+
+    async def hold_room(self, order: PlaceholderOrder | None) -> None:
+        """Nothing: no machine comes for processes."""
 
     async def capacity(self) -> PoolCapacity:
         node = node_capacity(

@@ -38,6 +38,7 @@ from libs.events.subjects import (
     observed_by,
     order_key,
     orders_of,
+    placeholders_key,
 )
 from tests.harness import NatsServer, eventually
 from tests.harness.waiting import PATIENCE_S
@@ -74,6 +75,27 @@ async def test_a_launcher_watches_the_orders_of_its_pool(services: Bus, launcher
         change = await anext(changes)
         assert isinstance(change, KvChange)
         assert (change.key, change.value) == (ours, None)
+
+
+async def test_a_launcher_watches_the_placeholders_of_its_pool(services: Bus, launcher: Bus) -> None:
+    orders = services.bucket(ORDERS_BUCKET)
+    async with (
+        aclosing(launcher.bucket(ORDERS_BUCKET).watch(orders_of(OURS))) as others,
+        aclosing(launcher.bucket(ORDERS_BUCKET).watch(placeholders_key(OURS))) as changes,
+    ):
+        for watched in (others, changes):
+            while not isinstance(await anext(watched), SnapshotEnd):
+                pass
+        await orders.put(placeholders_key(THEIRS), b"hold")
+        await orders.put(placeholders_key(OURS), b"hold")
+        change = await anext(changes)
+        assert isinstance(change, KvChange)
+        assert change.key == placeholders_key(OURS)
+        last = order_key(OURS, allocation())
+        await orders.put(last, b"run")
+        change = await anext(others)
+        assert isinstance(change, KvChange)
+        assert change.key == last, "launchers that know of no placeholders do not see them"
 
 
 async def test_a_launcher_reports_and_speaks_for_its_pool(services: Bus, launcher: Bus) -> None:
@@ -115,6 +137,7 @@ WRITES: dict[str, Callable[[Bus], Any]] = {
 READS: dict[str, Callable[[Bus], Any]] = {
     "the order of another": lambda bus: bus.bucket(ORDERS_BUCKET).get(order_key(THEIRS, "1.a.1")),
     "which orders there are": lambda bus: bus.bucket(ORDERS_BUCKET).keys(),
+    "the placeholders of another": lambda bus: bus.bucket(ORDERS_BUCKET).keys(placeholders_key(THEIRS)),
     "which orders another has": lambda bus: bus.bucket(ORDERS_BUCKET).keys(orders_of(THEIRS)),
     "capacities": lambda bus: bus.bucket(CAPACITY_BUCKET).keys(),
 }

@@ -56,6 +56,7 @@ def test_parameters_are_those_of_the_address(channel: dict[str, Any]) -> None:
         ("trial", subjects.event("trial", 7, "state")),
         ("allocationObserved", subjects.observed("gpu", "1.a.1")),
         ("orders", subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.order_key("gpu", "1.a.1"))),
+        ("placeholders", subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.placeholders_key("gpu"))),
         ("capacity", subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key("gpu"))),
         ("logs", subjects.logs("1.a")),
         ("launcherLogs", subjects.logs_of_launcher("gpu", "1.a")),

@@ -71,6 +71,7 @@ def test_a_launcher_says_nothing_that_only_services_say(pool: str) -> None:
         subjects.rpc("logs", "cleanup"),
         subjects.launcher_rpcs(pool),
         subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.order_key(pool, "1.a.1")),
+        subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.placeholders_key(pool)),
     ):
         assert not covers(allowed, subject)
 

@@ -97,6 +97,12 @@ def foreign_pod(pod: SlimPod, kind: SlotKind) -> ForeignPod | None:
     )
 
 
+def slots_of(pod: SlimPod, kind: SlotKind) -> int:
+    """Slots that a pod asks for, whether or not it has a node; 0 when it has ended."""
+    amount = sum((amount_in(requests, kind.resource) for requests in _requests(pod)), Decimal(0))
+    return 0 if pod.status.phase in ("Succeeded", "Failed") else kind.whole(amount)
+
+
 def node_capacities(
     nodes: Iterable[Node],
     *,
@@ -138,9 +144,14 @@ def assumed_nodes(
     return tuple(nodes)
 
 
-def quota_slots(quotas: Iterable[ResourceQuota], *, ours: Sequence[OurPod], kind: SlotKind) -> int | None:
-    """Slots that the namespace allows this pool: what is allowed, without what others in it have. None: no limit."""
-    held = sum(pod.slots for pod in ours)
+def quota_slots(
+    quotas: Iterable[ResourceQuota], *, ours: Sequence[OurPod], kind: SlotKind, placeholders: int = 0
+) -> int | None:
+    """Slots that the namespace allows this pool: what is allowed, without what others in it have. None: no limit.
+
+    placeholders  slots of pods of ours that hold room for tasks, and are gone when these start
+    """
+    held = sum(pod.slots for pod in ours) + placeholders
     allowed = []
     for quota in quotas:
         for prefix in ("requests.", "limits.", ""):

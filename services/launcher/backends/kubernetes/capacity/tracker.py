@@ -25,9 +25,10 @@ from services.launcher.backends.kubernetes.capacity.slots import (
     foreign_pod,
     node_capacities,
     quota_slots,
+    slots_of,
 )
 from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, ResourceSlice, SlimPod
-from services.launcher.backends.kubernetes.manifests.names import node_label
+from services.launcher.backends.kubernetes.manifests.names import launcher_id, node_label
 
 PAUSE_S: Final = 0.5
 """Shortest time between two looks at everything: a change of any pod may be one of the capacity."""
@@ -67,6 +68,9 @@ class CapacityTracker:
         self._clock = clock
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
         """By namespace, and by name; those of namespaces that are watched."""
+        self._launcher = launcher_id(cluster_id, pool)
+        self._placeholders: dict[str, tuple[str, int]] = {}
+        """Uid of each of our own: its namespace, and its slots. They hold what is kept for a task anyway."""
         self._others: dict[str, ForeignPod] = {}
         self._foreign = ForeignRequests()
         self._nodes_of_slices: dict[str, str] = {}
@@ -124,7 +128,8 @@ class CapacityTracker:
         self._free_of = {}
         for namespace, quotas in self._quotas.items():
             held = ours.get(namespace, [])
-            slots = quota_slots(quotas.values(), ours=held, kind=self._kind)
+            placeholders = sum(slots for where, slots in self._placeholders.values() if where == namespace)
+            slots = quota_slots(quotas.values(), ours=held, kind=self._kind, placeholders=placeholders)
             if slots is not None:
                 found[namespace] = slots
                 self._free_of[namespace] = max(0, slots - sum(pod.slots for pod in held))
@@ -206,6 +211,12 @@ class CapacityTracker:
             self._tracker.notify(CAPACITY)
 
     def _on_other(self, pod: SlimPod) -> None:
+        if pod.metadata.labels.placeholder == self._launcher:
+            held = (pod.metadata.namespace, slots_of(pod, self._kind))
+            if self._placeholders.get(pod.metadata.uid) != held:
+                self._placeholders[pod.metadata.uid] = held
+                self._tracker.notify(CAPACITY)
+            return
         # What holds no slot is told with the next report: pods come and go all the time in a large cluster.
         self._foreign.note(pod)
         holder = foreign_pod(pod, self._kind)
@@ -220,7 +231,8 @@ class CapacityTracker:
 
     def _on_other_deleted(self, pod: SlimPod) -> None:
         self._foreign.forget(pod)
-        if self._others.pop(pod.metadata.uid, None) is not None:
+        held = self._placeholders.pop(pod.metadata.uid, None)
+        if self._others.pop(pod.metadata.uid, None) is not None or held is not None:
             self._tracker.notify(CAPACITY)
 
 

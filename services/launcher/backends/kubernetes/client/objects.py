@@ -23,6 +23,7 @@ class Labels(_Object, frozen=True, kw_only=True):
     allocation: str = field(name="determined", default="")
     launcher: str = field(name="resolute/launcher", default="")
     system: str = field(name="determined-system", default="")
+    placeholder: str = field(name="resolute/placeholder", default="")
     job: str = field(name="batch.kubernetes.io/job-name", default="")
     old_job: str = field(name="job-name", default="")
     """What Kubernetes before 1.27 calls ``batch.kubernetes.io/job-name``."""

@@ -12,6 +12,7 @@ ALL_PODS: Final = "/api/v1/pods"
 ALL_JOBS: Final = "/apis/batch/v1/jobs"
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 RESOURCE_GROUP: Final = "/apis/resource.k8s.io"
+KARPENTER_GROUP: Final = "/apis/karpenter.sh"
 VERSION: Final = "/version"
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -8,7 +8,7 @@ the cluster misses it: pods that were refused meanwhile are tried again. Source:
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import structlog
 
@@ -20,7 +20,9 @@ from services.launcher.backends.kubernetes.client.objects import ListOf, Named
 from services.launcher.backends.kubernetes.client.paths import PRIORITY_CLASSES
 from services.launcher.backends.kubernetes.manifests.priority import (
     DEFAULT,
+    PLACEHOLDER,
     class_name,
+    placeholder_class,
     preferred_classes,
     priority_class,
     priority_of,
@@ -101,10 +103,26 @@ class PriorityClasses:
             await self._make(wanted, spec.priority or DEFAULT)
         return next((name for name in names if name in self._known), None)
 
+    async def of_placeholders(self, configured: str) -> str | None:
+        """The class of placeholders, or None for pods without one. Raises Unavailable.
+
+        configured  its name where the configuration has one, which then has to exist
+        """
+        if configured or self._mode == "assume":
+            return configured or PLACEHOLDER
+        if self._mode == "off" or self._known is None:
+            return None
+        if PLACEHOLDER not in self._known | self._refused:
+            await self._create(PLACEHOLDER, placeholder_class())
+        return PLACEHOLDER if PLACEHOLDER in self._known else None
+
     async def _make(self, name: str, priority: int) -> None:
+        await self._create(name, priority_class(priority))
+
+    async def _create(self, name: str, manifest: dict[str, Any]) -> None:
         assert self._known is not None
         try:
-            await self._api.create(PRIORITY_CLASSES, priority_class(priority), Named)
+            await self._api.create(PRIORITY_CLASSES, manifest, Named)
         except Refused as error:
             if error.code != _EXISTS:
                 log.info("kubernetes.priority_class_refused", name=name, reason=str(error))

@@ -22,6 +22,8 @@ FLUENT: Final = "determined-fluent-container"
 ALLOCATION_LABEL: Final = "determined"
 LAUNCHER_LABEL: Final = "resolute/launcher"
 CLUSTER_LABEL: Final = "resolute/cluster-id"
+PLACEHOLDER_LABEL: Final = "resolute/placeholder"
+"""On pods that hold room for tasks of a launcher, with its id. They are none of its tasks."""
 PURPOSE_LABEL: Final = "resolute/purpose"
 """On objects that belong to a launcher rather than to an allocation."""
 

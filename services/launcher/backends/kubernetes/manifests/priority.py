@@ -12,6 +12,10 @@ SYSTEM: Final = "determined-system-priority"
 DEFAULT: Final = 50
 
 
+PLACEHOLDER: Final = "determined-placeholder-priority"
+PLACEHOLDER_VALUE: Final = -10
+"""The lowest for which the Cluster Autoscaler adds nodes, unless ``--expendable-pods-priority-cutoff`` is set."""
+
 _OF_OURS: Final = re.compile(r"determined-priority-(\d+)")
 
 
@@ -34,12 +38,21 @@ def preferred_classes(spec: TaskSpec) -> tuple[str, ...]:
 
 def priority_class(priority: int) -> dict[str, Any]:
     """The class of a priority; larger is more important, as everywhere in Kubernetes."""
+    return _class(class_name(priority), priority, "tasks of one priority")
+
+
+def placeholder_class() -> dict[str, Any]:
+    """The class of placeholders, which make room for everything else."""
+    return _class(PLACEHOLDER, PLACEHOLDER_VALUE, "room that is held for tasks")
+
+
+def _class(name: str, value: int, description: str) -> dict[str, Any]:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": class_name(priority)},
-        "value": priority,
+        "metadata": {"name": name},
+        "value": value,
         "globalDefault": False,
         "preemptionPolicy": "Never",
-        "description": "tasks of one priority",
+        "description": description,
     }

@@ -26,6 +26,7 @@ from services.launcher.backends.kubernetes.wiring.configured_pool import configu
 from services.launcher.backends.kubernetes.wiring.leadership import leading_connection
 from services.launcher.backends.kubernetes.wiring.observers import observers_of
 from services.launcher.backends.kubernetes.wiring.pool_namespaces import namespaces_of
+from services.launcher.backends.kubernetes.wiring.pool_placeholders import placeholders_of
 from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.backends.kubernetes.wiring.settled_gateway import settled_gateway
 from services.launcher.container.settings import TaskSettings
@@ -120,5 +121,6 @@ async def open_kubernetes_backend(
                 api, pool=pool, own=own.namespace, cluster_id=own.cluster_id, kind=own.slot_kind
             ),
             clock=clock,
+            placeholders=placeholders_of(own, api, tracker=tracker, classes=classes, clock=clock),
             gateway=gateway,
         )

@@ -35,6 +35,7 @@ from services.launcher.cluster_admin import verbs_of
 from services.launcher.container.settings import TaskSettings
 from services.launcher.container.trust import TaskTrust
 from services.launcher.loop import OrderLoop
+from services.launcher.placeholder_loop import PlaceholderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import serve_rpcs
 from services.launcher.settings import LoopSettings
@@ -319,9 +320,11 @@ class LauncherHarness:
             await stack.enter_async_context(
                 serve_rpcs(self.bus, pool=self.pool, verbs=verbs_of(self.backend.cluster_admin))
             )
+            placeholders = PlaceholderLoop(pool=self.pool, bus=self.bus, backend=self.backend)
             opened.set()
             await run_until_first_exits(
                 orders=loop.run(),
+                placeholders=placeholders.run(),
                 observations=reports.publish_observations(),
                 capacity=reports.publish_capacity(),
                 task_lines=lines.run(publish),

@@ -134,6 +134,7 @@ async def paused(server: Server) -> AsyncIterator[Launcher]:
             capacity_tracker=nothing,
             launch_record=nothing,
             cluster_admin=nothing,
+            placeholders=nothing,
             clock=SystemClock(),
         )
         await backend.start(ORDER)
