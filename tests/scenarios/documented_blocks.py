@@ -112,7 +112,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         used("import asyncio, json, os", "tests/e2e/test_events.py"),
         used("resolute events ", ONE_MACHINE),
     ),
-    "docs/gpu-nodes.md": (rendered("resourcePools:"), rendered("maxSlotsPerPod: 8")),
+    "docs/gpu-nodes.md": (rendered("resourcePools:"), rendered("maxSlotsPerPod: 8"), rendered("maxSlotsPerPod: 8")),
     "docs/images.md": (shown("docker build", "needs Docker; .ci builds the images"),),
     "docs/install-kubernetes.md": (
         rendered("helm install det"),

@@ -25,9 +25,15 @@ of the release {{ $release }} in {{ $namespace }}
 {{- end -}}
 {{- end -}}
 
-{{/* Names of the priority classes with their values, as JSON. */}}
+{{/* Names of the priority classes with their values, as JSON; that of placeholders only where a pool grows with it. */}}
 {{- define "resolute.priorityClasses" -}}
-{{- toJson (dict "determined-system-priority" 1000000 "determined-medium-priority" 50) -}}
+{{- $classes := dict "determined-system-priority" 1000000 "determined-medium-priority" 50 -}}
+{{- range .Values.resourcePools -}}
+{{- if and .growth (not (.growth).priority_class) -}}
+{{- $_ := set $classes "determined-placeholder-priority" -10 -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $classes -}}
 {{- end -}}
 
 {{- define "resolute.usesCoscheduler" -}}

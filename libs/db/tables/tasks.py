@@ -182,6 +182,31 @@ pool_offers = Table(
 )
 Index("ix_pool_offers_pool", pool_offers.c.pool, postgresql_where=text("is_open"))
 
+# For whom the cluster is asked for nodes, or was in vain (services/scheduler/queue/growth_rows.py); gone when nothing
+# waits any more. Only the scheduler writes it. It refers to nothing, so that making it locks nothing.
+pool_growths = Table(
+    "pool_growths",
+    metadata,
+    Column("pool", Text, primary_key=True),
+    Column("allocation_id", Text, primary_key=True),
+    # Of it, that need nodes which are not there; how many such nodes, and slots of each.
+    Column("pods", Integer, nullable=False),
+    Column("nodes", Integer, nullable=False),
+    Column("node_slots", Integer, nullable=False),
+    moment("gives_up_at", nullable=False),
+    # Names of those that were there when the cluster was asked.
+    document("known_nodes", nullable=False),
+    # Held for its other pods: list of {node, slots}.
+    document("places", nullable=False),
+    # The order of the launcher (libs/events/orders.py).
+    document("placeholders", nullable=False),
+    # How often the cluster was asked.
+    Column("attempts", Integer, nullable=False),
+    # Null while it is asked; else when it may be again.
+    moment("rests_until"),
+)
+Index("uq_pool_growths_now", pool_growths.c.pool, unique=True, postgresql_where=text("rests_until IS NULL"))
+
 # Why allocations wait (services/scheduler/queue/wait_notes.py); gone when they do not. Only the scheduler writes it. It
 # refers to nothing, so that making it locks nothing.
 wait_notes = Table(

@@ -30,6 +30,7 @@ from services.scheduler.allocations.exits import ExitKind, internal_error
 from services.scheduler.allocations.task_tokens import Holder, mint
 from services.scheduler.allocations.termination import finish, stop_order
 from services.scheduler.orders.order_keys import OrderKeys
+from services.scheduler.orders.placeholder_rows import ordered_placeholders
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
@@ -89,6 +90,7 @@ class OrderRepair:
 
     def __init__(self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig, keys: OrderKeys) -> None:
         self._keys = keys
+        self._growing = [pool for pool in cluster.resource_pools if pool.growth is not None]
         self._db = db
         self._bus = bus
         self._clock = clock
@@ -108,11 +110,14 @@ class OrderRepair:
         )
         async with self._db.read() as connection:
             rows = list(await connection.execute(live))
+            pools = [order.pool for order in await ordered_placeholders(connection, self._growing)]
+            placeholders = {subjects.placeholders_key(pool): pool for pool in pools}
             wanted = {subjects.order_key(row.pool, row.allocation_id): row for row in rows}
-            missing, stale = wanted.keys() - present, present - wanted.keys()
-            if not missing and not stale:
+            missing, stale = wanted.keys() - present, present - wanted.keys() - placeholders.keys()
+            unheld = placeholders.keys() - present
+            if not missing and not stale and not unheld:
                 return 0
-            under_way = await self._under_way(connection, missing | stale)
+            under_way = await self._under_way(connection, missing | stale | unheld)
         too_young = self._clock.now() - YOUNG
         missing = {key for key in missing - under_way if wanted[key].assigned_at <= too_young}
         lost = sorted([wanted[key].allocation_id for key in missing if not await self._exists(key)])
@@ -120,7 +125,10 @@ class OrderRepair:
             await in_transaction(self._db, lambda connection, ident=allocation: self._rewrite(connection, ident))  # type: ignore[misc]
         left = sorted([key for key in stale - under_way if await self._exists(key)])
         await self._withdraw(left)
-        return len(lost) + len(left)
+        again = sorted([key for key in unheld - under_way if not await self._exists(key)])
+        for key in again:
+            await in_transaction(self._db, lambda connection, pool=placeholders[key]: self._hold(connection, pool))  # type: ignore[misc]
+        return len(lost) + len(left) + len(again)
 
     async def _exists(self, key: str) -> bool:
         return await self._bus.bucket(subjects.ORDERS_BUCKET).get(key) is not None
@@ -145,6 +153,14 @@ class OrderRepair:
                 await issue(connection, [row], cluster=self._cluster, now=now, out=out)
         await locked.write(connection)
         await clear_ended(connection, out.events, now=now)
+        await out.flush(connection)
+
+    async def _hold(self, connection: Connection, pool: str) -> None:
+        """Order the placeholders of a pool again, if they are still wanted."""
+        out = OutboxBuffer()
+        for order in await ordered_placeholders(connection, [each for each in self._growing if each.pool_name == pool]):
+            log.warning("placeholders.ordered_again", pool=pool, allocation=order.allocation)
+            out.placeholders(order)
         await out.flush(connection)
 
     async def _withdraw(self, keys: Sequence[str]) -> None:

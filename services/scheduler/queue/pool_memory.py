@@ -31,6 +31,7 @@ class PoolMemory:
         half_life_s = cluster.scheduler_of(pool).half_life_s
         self.past_use = None if half_life_s is None else DecayedUse(pool.pool_name, timedelta(seconds=half_life_s))
         """Of the pool; None where it remembers none."""
+        self._grows = pool.growth is not None
         self._needs = PodNeeds(cluster=cluster, pool=pool.pool_name)
         self._shapes = ShapeTable()
         self._capacity: PoolCapacity | None = None
@@ -62,7 +63,9 @@ class PoolMemory:
         self, connection: Connection, rows: Iterable[Mapping[Any, Any]], capacity: PoolCapacity | None
     ) -> Mapping[str, PodRequirements]:
         """What the pods of the allocations of ``rows`` require, where it is known what nodes have."""
-        if capacity is None or not capacity.shapes:
+        # Of a pool that has no node yet, the nodes that it would get are known.
+        may_tell = capacity is not None and (capacity.shapes or (self._grows and not capacity.nodes))
+        if capacity is None or not may_tell:
             return {}
         return await self._needs.of(connection, rows, amounts(capacity.launcher_requests))
 

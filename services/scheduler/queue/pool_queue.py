@@ -29,10 +29,11 @@ from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.plan.decisions import Preempt, Start
+from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Preempt, Start
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.queue.growth_rows import write_growth
 from services.scheduler.queue.guests.wakes import Wakes
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
@@ -65,6 +66,14 @@ STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that g
 
 PREEMPTED: Final = counter(
     "resolute_scheduler_preempted_total", "Allocations that were asked to leave for others", "pool"
+)
+
+
+GROWTHS: Final = counter(
+    "resolute_scheduler_growths_total",
+    "Times that the cluster was asked for nodes, and what came of it",
+    "pool",
+    "event",
 )
 
 
@@ -211,13 +220,14 @@ class PoolQueue:
         if loaded.snapshot.nodes is not None:
             pending = loaded.snapshot.pending
             await write_states(connection, name, states_after(made, pending), pending)
+        grown = await self._write_growth(connection, made, loaded, rows)
         impossible = tuple(row for row in rows if is_over(row))
         return PlanOutcome(
             started=len(rows) - len(impossible),
             preempted=len(made.preempted),
             impossible=impossible,
             waiting=Counter(wait.reason for wait in waits),
-            more=bool(impossible) or len(starts) > len(chosen) + len(portless),
+            more=bool(impossible) or len(starts) > len(chosen) + len(portless) or isinstance(grown, EndGrowth),
             was_empty=not made.decisions,
             others=await self._wakes.after(
                 connection,
@@ -227,6 +237,21 @@ class PoolQueue:
                 now=loaded.snapshot.now,
             ),
         )
+
+    async def _write_growth(
+        self, connection: Connection, made: Plan, loaded: LoadedPool, started: Sequence[AllocationRow]
+    ) -> Grow | EndGrowth | None:
+        """Ask for the nodes that the plan wants, or for none any more; returns what was done."""
+        growth, config = made.growth, self._pool.growth
+        if growth is None or config is None:
+            return None
+        was_to_start = any(start.allocation == growth.allocation for start in made.starts)
+        if was_to_start and not any(row.allocation_id == growth.allocation for row in started):
+            return None  # it starts with another plan, and its nodes are kept for it until then
+        needs = next((one.needs for one in loaded.snapshot.pending if one.allocation == growth.allocation), None)
+        await write_growth(connection, self._pool.pool_name, config, growth, needs=needs, now=loaded.snapshot.now)
+        GROWTHS.labels(self._pool.pool_name, _outcome(growth, was_to_start=was_to_start)).inc()
+        return growth
 
     def _is_time_for_limits(self) -> bool:
         """Nobody notifies of a lowered limit, so that is looked for now and then."""
@@ -282,6 +307,14 @@ class PoolQueue:
         await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
         return rows
+
+
+def _outcome(growth: Grow | EndGrowth, *, was_to_start: bool) -> str:
+    if isinstance(growth, Grow):
+        return "asked"
+    if growth.gave_up:
+        return "gave_up"
+    return "started" if was_to_start else "withdrawn"
 
 
 def _traced(row: AllocationRow, parent: TraceContext | None) -> str | None:

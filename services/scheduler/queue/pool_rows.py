@@ -28,6 +28,7 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
+from services.scheduler.queue.growth_rows import grows, load_growth
 from services.scheduler.queue.guests.pending_rows import Guest, guests_of, held_elsewhere_by_jobs, pending_rows
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
@@ -124,9 +125,22 @@ async def load_pool(
     pending = await pending_rows(
         connection, pool.pool_name, pools=pools, now=now, is_carried_out=is_carried_out, **places
     )
-    if not pending and not (limits_may_be_lowered and await _LIMITS_LOWERED.rows(connection, **parameters)):
+    has_grown = is_carried_out and pool.growth is not None
+    if not (
+        pending
+        or (limits_may_be_lowered and await _LIMITS_LOWERED.rows(connection, **parameters))
+        or (has_grown and await grows(connection, pool.pool_name))
+    ):
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
+    growth = None
+    if is_carried_out and capacity is not None:
+        growth = await load_growth(
+            connection,
+            pool,
+            slot_resource=cluster.slot_resource(pool.pool_name),
+            max_aux=capacity.max_aux_containers_per_node,
+        )
     held = await _HELD.rows(connection, **parameters, preempts=scheduler.preempts)
     returned = await times_preempted(connection, pool.pool_name, now) if scheduler.preempts else {}
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
@@ -190,6 +204,7 @@ async def load_pool(
         past_use=shares.past_use,
         half_life=None if scheduler.half_life_s is None else timedelta(seconds=scheduler.half_life_s),
         policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
+        growth=growth,
         now=now,
     )
     return LoadedPool(

@@ -10,11 +10,20 @@ import msgspec
 
 from libs.db.engine import Connection
 from libs.db.event_fields import completed
-from libs.db.outbox import enqueue, event_message, log_message, order_message, order_withdrawal
+from libs.db.outbox import (
+    enqueue,
+    event_message,
+    key_withdrawal,
+    log_message,
+    order_message,
+    order_withdrawal,
+    placeholders_message,
+)
 from libs.db.task_lines import line_numbers
 from libs.events.changes import PublicEvent
 from libs.events.logs import LogLine
-from libs.events.orders import Order
+from libs.events.orders import Order, PlaceholderOrder
+from libs.events.subjects import placeholders_key
 from libs.loglines.service_lines import service_batch, service_line
 
 
@@ -59,6 +68,12 @@ class OutboxBuffer:
 
     def withdraw(self, pool: str, allocation: str) -> None:
         self._messages.append(order_withdrawal(pool, allocation))
+
+    def placeholders(self, order: PlaceholderOrder) -> None:
+        self._messages.append(placeholders_message(order))
+
+    def withdraw_placeholders(self, pool: str) -> None:
+        self._messages.append(key_withdrawal(placeholders_key(pool)))
 
     def line(self, *, task: str, allocation: str, text: str, now: datetime, level: str = "INFO") -> None:
         if allocation not in self._lines:

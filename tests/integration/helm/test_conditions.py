@@ -57,6 +57,7 @@ CONDITIONS: Final = [
         ("defaults",),
         ("no_cluster_objects",),
     ),
+    Condition(("PriorityClass/determined-placeholder-priority",), ("growing",), ("defaults", "no_cluster_objects")),
     Condition(
         (
             "ConfigMap/scheduler-config",

@@ -50,6 +50,9 @@ def logs(values: str, variable: str, is_: str | None) -> Effect:
 
 SMOKE_TEST: Final = "Pod/resolute-smoke-test"
 EFFECTS: Final = [
+    Effect("growing", "PriorityClass/determined-placeholder-priority", "value", -10),
+    config("growing", "resource_pools/0/growth/max_nodes", 4),
+    launcher_config("growing", "resource_pools/0/growth/node_template/slots", 8),
     # ---- images
     Effect("defaults", API, f"{FIRST}/image", "resolute-api:0.1.0"),
     Effect("images", API, f"{FIRST}/image", "registry.example.com/ml/resolute-api:1.2.3"),

@@ -163,7 +163,8 @@ ASKS = [
         {"a1": 4},
         "h 4@a1; y 4[40]; x 4[50]",
         details={
-            "y": "the cluster has not added nodes in time, and is asked again after 2030-01-02 00:10 UTC",
+            "y": "needs 4 free slots on one node; 0 of 4 slots are free; "
+            "the cluster has not added nodes in time, and is asked again after 2030-01-02 00:10 UTC",
         },
         growth=growth(rests_until={"y": NOW + timedelta(minutes=10)}),
         grows="x 1 pods 1 nodes",
@@ -295,6 +296,14 @@ GOES_ON = [
         limits={"ann": SlotLimit(holder="user ann", most=2)},
         growth=growing(1, 1, known="a1"),
         grows="end x",
+    ),
+    Case(
+        "a quota may count placeholders for a moment, so that it ends nothing",
+        {"a1": 4},
+        "h 4@a1; x 4",
+        waits={"x": W.POOL_QUOTA},
+        quota=4,
+        growth=growing(1, 1, known="a1"),
     ),
     Case(
         "its places count against limits",

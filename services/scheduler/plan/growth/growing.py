@@ -121,8 +121,9 @@ class GrowthOfPlan:
             elif decision.reason in _HELPED:
                 growth = self._more(whole, now)
                 changed = Wait(whole.allocation, WaitReason.POOL_GROWING, _asked(growth or now))
-            else:
+            elif decision.reason is not WaitReason.POOL_QUOTA:
                 growth = end
+            # The quota may have counted placeholders which nobody has seen yet: that passes.
             decisions.append(changed)
         nominated = tuple(one for one in made.nominated if one.allocation != whole.allocation)
         return msgspec.structs.replace(made, decisions=tuple(decisions), nominated=nominated, growth=growth)

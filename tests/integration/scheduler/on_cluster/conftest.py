@@ -35,12 +35,17 @@ Loops = list[asyncio.Task[Any]]
 """The relay of the outbox, and then the scheduler."""
 
 
-def _cluster(mark: str, scheduler: Json) -> ClusterConfig:
+def _cluster(mark: str, scheduler: Json, growth: Json | None) -> ClusterConfig:
+    template = {"slots": 8, "labels": {LABEL: mark}}
     pod = {"spec": {"nodeSelector": {LABEL: mark}}}
     body: Json = {
         "resource_manager": {"type": "kubernetes", "slot_type": "cuda", "max_slots_per_pod": 4, "scheduler": scheduler},
         "resource_pools": [
-            {"pool_name": POOL, "task_container_defaults": {"gpu_pod_spec": pod, "cpu_pod_spec": pod}},
+            {
+                "pool_name": POOL,
+                "task_container_defaults": {"gpu_pod_spec": pod, "cpu_pod_spec": pod},
+                "growth": None if growth is None else {"node_template": template, **growth},
+            },
         ],
     }
     return msgspec.convert(body, ClusterConfig)
@@ -49,7 +54,7 @@ def _cluster(mark: str, scheduler: Json) -> ClusterConfig:
 class ClusterPool:
     """Sixteen slots, of which a pod may have four; one scheduler plans, one launcher acts."""
 
-    def __init__(self, world: World, harness: LauncherHarness, nodes: tuple[str, str], mark: str, loops: Loops) -> None:
+    def __init__(self, world: World, harness: LauncherHarness, nodes: tuple[str, ...], mark: str, loops: Loops) -> None:
         self.world = world
         self.api = world.api
         self.launcher = harness
@@ -80,6 +85,12 @@ class ClusterPool:
     async def cordon(self, node: str, *, closed: bool = True) -> None:
         path = f"/api/v1/nodes/{node}"
         await self.launcher.namespace.api.patch(path, {"spec": {"unschedulable": closed}})
+
+    @asynccontextmanager
+    async def another_node(self) -> AsyncIterator[str]:
+        """A third node, for as long as the block runs."""
+        async with _marked(self.launcher.namespace, self._mark, 1) as (node,):
+            yield node
 
     async def label(self, node: str, key: str, value: str | None) -> None:
         path = f"/api/v1/nodes/{node}"
@@ -115,12 +126,14 @@ class ClusterPool:
 async def cluster_pool(
     request: pytest.FixtureRequest, world: World, kubeconfig: Path, tmp_path: Path
 ) -> AsyncIterator[ClusterPool]:
-    """The parameter is the scheduler of the pool, as in the cluster configuration."""
+    """The parameter is the scheduler of the pool, as in the cluster configuration; its ``growth`` is the pool's."""
     mark = uuid4().hex
-    async with new_namespace(kubeconfig) as namespace, _marked(namespace, mark) as nodes:
+    async with new_namespace(kubeconfig) as namespace, _marked(namespace, mark, 2) as nodes:
         account = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)
         async with open_place(world.bus, namespace, account) as harness:
-            world.cluster = harness.cluster = _cluster(mark, getattr(request, "param", {}))
+            said = dict(getattr(request, "param", {}))
+            growth = said.pop("growth", None)
+            world.cluster = harness.cluster = _cluster(mark, said, growth)
             harness.pool = POOL
             [cluster_id] = await world.api.sql("SELECT cluster_id FROM cluster")
             harness.settings = msgspec.structs.replace(
@@ -133,15 +146,15 @@ async def cluster_pool(
 
 
 @asynccontextmanager
-async def _marked(namespace: Namespace, mark: str) -> AsyncIterator[tuple[str, str]]:
-    """Two nodes that bear a label, are empty, and belong to nobody else meanwhile."""
+async def _marked(namespace: Namespace, mark: str, count: int) -> AsyncIterator[tuple[str, ...]]:
+    """Nodes that bear a label, are empty, and belong to nobody else meanwhile."""
 
     def bears(value: str | None) -> Any:
         return {"metadata": {"labels": {LABEL: value}}, "spec": {"unschedulable": False}}
 
     everything = await namespace.items("/api/v1/nodes", "sim/node=true")
     free = [item["metadata"]["name"] for item in everything if LABEL not in item["metadata"]["labels"]]
-    nodes = (free[-1], free[-2])
+    nodes = tuple(free[-1 : -count - 1 : -1])
     for node in nodes:
         await namespace.api.patch(f"/api/v1/nodes/{node}", bears(mark))
     try:
