@@ -18,7 +18,8 @@ from libs.db.tables.metrics import metric_chunks, metric_levels
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
-from services.api.queries.charts.levels.building import add_chunks, seal
+from services.api.queries.charts.levels.building import Sealed, add_chunks, seal
+from services.scheduler.deletion import many_rows
 from services.scheduler.deletion.many_rows import delete_metrics
 from tests.integration.api.metrics.former_writer import FormerWriter
 from tests.integration.api.metrics.level_reading import SMALL, check_levels, extend_levels, pack
@@ -188,6 +189,33 @@ async def test_two_make_the_same_levels(db: Database, database_url: str) -> None
         ]
         assert await asyncio.gather(*made) == [True, True]
     assert await chunks_of(db, trial) == 10
+
+
+async def test_levels_of_deleted_metrics_go_from_their_ends(
+    db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few at a time, so that whoever reads a series meanwhile finds what it begins with."""
+    monkeypatch.setattr(many_rows, "CHUNKS_AT_ONCE", 2)
+    deleted, other = [await packed(db, to_rows=False, groups=("training", "custom")) for _ in range(2)]
+    async with session(database_url) as holder:
+        generations = await holder.fetch(
+            "SELECT generation FROM metric_levels WHERE trial_id = $1 AND metric_group = 'training'", deleted
+        )
+        held = holder.transaction()
+        await held.start()
+        # What is behind the first chunks is gone, while who deletes waits for these.
+        await holder.execute("SELECT FROM metric_chunks WHERE trial_id = $1 AND chunk_no = 0 FOR UPDATE", deleted)
+        deleting = asyncio.create_task(delete_metrics(db, [deleted]))
+        while await holder.fetchval("SELECT count(*) FROM metric_chunks WHERE trial_id = $1", deleted) > 2:
+            assert not deleting.done()
+        assert await chunks_of(db, deleted) == 2
+        sealed = Sealed(*generations[0], step=110)
+        assert not await add_chunks(holder, deleted, "training", "loss", sealed, shape=SMALL), "of before"
+        await held.rollback()
+        await deleting
+    assert await rows_of(db, metric_levels, trial_id=deleted) == []
+    assert await rows_of(db, metric_chunks, trial_id=deleted) == []
+    assert await chunks_of(db, other) == 6
 
 
 async def test_levels_go_with_their_reports_and_trials(db: Database) -> None:
