@@ -2,8 +2,9 @@
 
 The first of a level that has no room gets a reservation. Where it has an instant, it stays until then. Where nobody
 knows when its nodes come free, free slots are kept for ``hold_limit`` at first; then others may pass it, until
-``max_overtakes`` of them have, or ``max_overtaken_for`` is over: from then on whatever comes free there is kept. So
-it neither keeps slots idle for work of days, nor waits behind small work for ever.
+``max_overtakes`` of them have, or ``max_overtaken_for`` is over: from then on whatever comes free there is kept, but
+for work that would end in time even if it took several times as long as it says, the more times the longer the request
+has waited. So it neither keeps slots idle for work of days, nor waits behind small work for ever.
 Source: docs/reference/scheduling.md 16 (B4).
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from enum import Enum, auto
 from typing import Final
 
@@ -21,6 +23,7 @@ from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.reservations import NodeReservation
 from services.scheduler.plan.snapshot import NEVER, PendingAllocation, PoolSnapshot
 
+_SHORTEST: Final = timedelta(minutes=1)
 _MOST_HEADS: Final = 50
 """Each costs a look at its nodes, and at every other request."""
 
@@ -49,11 +52,22 @@ class _Head:
         self.reservation: NodeReservation | None = None
         self._is_new = waited <= policy.hold_limit
         self._too_long = waited >= policy.max_overtaken_for
+        self._bounds_waited = max(waited / max(policy.max_overtaken_for, _SHORTEST), 1.0)
 
     @property
     def is_final(self) -> bool:
-        """Nobody may pass any more."""
+        """Nobody may pass any more but what ends long before it starts."""
         return self._too_long or self.overtaken >= self.most
+
+    @property
+    def caution(self) -> float:
+        """So many times what a request says that it runs has to end before this one can start, for it to pass.
+
+        Ends that are declared are the latest, and what runs may leave before: the longer this one has waited, the less
+        may be in its way. Without any such work, requests that collect nodes for hours leave them idle, and everybody
+        waits longer in the end, large requests, too.
+        """
+        return 1.0 + self._bounds_waited if self.is_final else 1.0
 
     def keeps_room(self, found: NodeReservation) -> bool:
         return self._is_new or self.is_final or found.until != NEVER
@@ -185,7 +199,9 @@ class BlockedRequests:
         return head.reservation is not None and head.reservation.until <= self._pool.now
 
     def _ends_in_time(self, request: PendingAllocation, heads: list[_Head]) -> bool:
-        if request.runs_for is None or any(head.is_final for head in heads):
+        if request.runs_for is None:
             return False
         untils = [head.reservation.until for head in heads if head.reservation is not None]
-        return bool(untils) and max(untils) != NEVER and self._pool.now + request.runs_for <= min(untils)
+        if not untils or max(untils) == NEVER:
+            return False
+        return request.runs_for <= (min(untils) - self._pool.now) / max(head.caution for head in heads)

@@ -36,7 +36,7 @@ CASES = [
         {"big": W.NO_ROOM, "small": W.BEHIND_RESERVATION},
     ),
     Case(
-        "nor does anything once it has waited for long: ends are promises of others",
+        "nor, once it has waited for long, what barely does: ends are promises of others",
         TWO,
         "big 2x4[42] since 14400; small 1[42] for 60; x 3[42]@a1 for 90; y 2[42]@a2 for 90",
         "",
@@ -141,6 +141,24 @@ CASES = [
         "",
         {"small": W.BEHIND_RESERVATION},
         reserved={"big": "a1 a2"},
+    ),
+    Case(
+        "apart from what would end in time even if it took twice as long",
+        TWO,
+        "big 2x4[42] since 14400; small 1[42] for 400; more 1[42] for 401; x 4[42]@a1 for 800",
+        "small",
+        {"more": W.BEHIND_RESERVATION},
+        reserved={"big": "a1 a2"},
+        places={"small": "a2"},
+    ),
+    Case(
+        "and five times, when it has waited for four times the bound",
+        TWO,
+        "big 2x4[42] since 57600; small 1[42] for 160; more 1[42] for 161; x 4[42]@a1 for 800",
+        "small",
+        {"more": W.BEHIND_RESERVATION},
+        reserved={"big": "a1 a2"},
+        places={"small": "a2"},
     ),
     Case(
         "nor for longer than that",
