@@ -24,6 +24,7 @@ from services.api.access.sessions import Sessions
 from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Handler
+from services.api.queries.project_parts import ProjectParts
 from services.api.routes.charts.streams import metric_names
 from services.api.routes.cluster.master import get_master, info
 from services.api.routes.experiments.experiments import get as get_experiment
@@ -193,6 +194,7 @@ def _call(db: Database, read: Read) -> Call[Any, Any, Any]:
         cluster=load_cluster_config(None),
         cluster_id="cluster",
         master_id="master",
+        project_parts=ProjectParts(),
     )
     return Call(
         app=app,
