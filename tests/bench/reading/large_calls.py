@@ -105,6 +105,12 @@ _GETS: Final = {
     "20 experiments that completed": "/api/v1/experiments?limit=20&states=STATE_COMPLETED&sortBy=SORT_BY_ID"
     "&orderBy=ORDER_BY_DESC",
     "5 experiments with a label": "/api/v1/experiments?limit=5&labels=team3&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
+    "5 experiments with a label by start": "/api/v1/experiments?limit=5&labels=team3&sortBy=SORT_BY_START_TIME"
+    "&orderBy=ORDER_BY_DESC",
+    "an experiment with two labels": "/api/v1/experiments?limit=1&labels=team3&labels=l3&sortBy=SORT_BY_ID"
+    "&orderBy=ORDER_BY_DESC",
+    "an experiment with two labels by start": "/api/v1/experiments?limit=1&labels=team3&labels=l3"
+    "&sortBy=SORT_BY_START_TIME&orderBy=ORDER_BY_DESC",
     "labels": "/api/v1/experiment/labels",
     "columns of a project": "/api/v1/projects/1/columns",
     "columns of runs of a project": "/api/v1/projects/1/columns?tableType=TABLE_TYPE_RUN",
