@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,19 @@ def nodes_of_pods(
 
     pods, places  as in the columns of an allocation, in rank order
     """
+    ranks = [pods[rank] if rank < len(pods) else {} for rank in range(num_pods)]
+    planned = [places[rank]["node"] if rank < len(places) else "" for rank in range(num_pods)]
+    # Whoever binds pods may give one the place that was meant for another: then the other's is what is left.
+    where = [seen.get("node") for seen in ranks]
+    left = Counter(planned) - Counter(where) if any(where) and not all(where) else Counter(planned)
     found: list[str] = []
-    for rank in range(num_pods):
-        seen = pods[rank] if rank < len(pods) else {}
-        if seen.get("state") == "TERMINATED":
-            continue
-        planned = places[rank]["node"] if rank < len(places) else ""
-        found.append(seen.get("node") or planned)
+    for seen, place in zip(ranks, planned, strict=True):
+        node = seen.get("node")
+        if not node:
+            node = place if left[place] > 0 else next((other for other in planned if left[other] > 0), place)
+            left[node] -= 1
+        if seen.get("state") != "TERMINATED":
+            found.append(node)
     return found
 
 
