@@ -28,7 +28,7 @@ from services.scheduler.plan.snapshot import (
 )
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
-from services.scheduler.queue.growth_rows import grows, load_growth
+from services.scheduler.queue.growth_rows import grows, load_growth, sees_nodes
 from services.scheduler.queue.guests.pending_rows import Guest, guests_of, held_elsewhere_by_jobs, pending_rows
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
@@ -134,7 +134,7 @@ async def load_pool(
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
     growth = None
-    if is_carried_out and capacity is not None:
+    if is_carried_out and capacity is not None and sees_nodes(capacity):
         growth = await load_growth(
             connection,
             pool,

@@ -101,6 +101,15 @@ async def test_nothing_is_held_for_what_was_ended(world: World) -> None:
         assert await rows(w) == []
 
 
+async def test_a_pool_whose_nodes_nobody_sees_asks_for_none(world: World) -> None:
+    async with scheduling(world) as w:
+        await w.launcher.offer(slots=8)
+        await w.api.create(slots=16, environment=on("a100"))
+        await eventually(lambda: says(w, WaitReason.TOO_LARGE))
+        assert await held(w) is None
+        assert await rows(w) == []
+
+
 async def test_an_order_without_growth_is_withdrawn(world: World) -> None:
     order = PlaceholderOrder(pool="default", allocation="1.gone.1", pods=1, gives_up_at=SystemClock().now())
     key = subjects.placeholders_key("default")
