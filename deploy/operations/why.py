@@ -37,6 +37,7 @@ HELPS: Final[Mapping[str, str]] = {
     "behind_reservation": f"nothing has to be done, as the time is bounded; sooner with {_FEWER_SLOTS}",
     "pool_growing": "nothing has to be done: it starts when the nodes are there; another pool, if they do not come",
     "preempting": "nothing has to be done: it starts when they have left",
+    "moved": "nothing has to be done: it starts when its new nodes are free",
     "job_max_slots": "a larger max_slots (`det e set max-slots EXPERIMENT N`)",
     "slot_limit": "an administrator, who sets limits (`resolute limits list` shows them)",
     "hour_limit": "a shorter resources.time_limit, where some hours are left; an administrator, or the next period",

@@ -55,6 +55,9 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     after this time half as much; seconds, or a text such as ``7d``. None forgets at once."""
     min_runtime: Annotated[float, Meta(ge=0)] = 60
     """Seconds during which a task that has started is not preempted."""
+    moves_per_hour: Annotated[int, Meta(ge=0)] = 0
+    """Trials that may be moved to other nodes in an hour, so that free slots that are scattered make room for a larger
+    request: a trial saves its state, and starts again where it is moved to. 0 moves none."""
     hold_limit: Annotated[float, Meta(ge=0)] = 600
     """Seconds for which free slots are kept at first for a request that is too large for them, where nobody knows when
     the rest comes free."""

@@ -21,6 +21,8 @@ class AllocationState(StrEnum):
 
 CLUSTER_PREEMPTS: Final = "preempted by the scheduler"
 """The reason for ending what somebody in the cluster wants to leave (docs/reference/kubernetes.md 10.5)."""
+MOVED: Final = "moved to make room for "
+"""How the reason begins for ending what starts again on other nodes at once."""
 GANG_TAKEN_BACK: Final = "not all of its pods found a place"
 """How the reason begins for ending a gang that does not become whole."""
 

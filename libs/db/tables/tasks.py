@@ -207,6 +207,25 @@ pool_growths = Table(
 )
 Index("uq_pool_growths_now", pool_growths.c.pool, unique=True, postgresql_where=text("rests_until IS NULL"))
 
+# Trials that were moved to make room (services/scheduler/queue/moving/moves.py); kept for a day. Only the scheduler
+# writes it, and it refers to nothing.
+consolidation_moves = Table(
+    "consolidation_moves",
+    metadata,
+    serial_id(),
+    Column("pool", Text, nullable=False),
+    Column("task_id", Text, nullable=False),
+    # That was asked to leave; the next one of the task gets the places.
+    Column("allocation_id", Text, nullable=False),
+    Column("made_room_for", Text, nullable=False),
+    # List of {node, slots} in rank order.
+    document("places", nullable=False),
+    moment("moved_at", nullable=False),
+    # When the places were not kept any more: it has started there, or will not.
+    moment("settled_at"),
+)
+Index("ix_consolidation_moves_pool", consolidation_moves.c.pool, consolidation_moves.c.moved_at)
+
 # Why allocations wait (services/scheduler/queue/wait_notes.py); gone when they do not. Only the scheduler writes it. It
 # refers to nothing, so that making it locks nothing.
 wait_notes = Table(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from libs.states.allocation import CLUSTER_PREEMPTS
+from libs.states.allocation import CLUSTER_PREEMPTS, MOVED
 from services.scheduler.allocations.exits import ExitKind
 from services.scheduler.allocations.termination import NODE_DISABLED
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
@@ -43,7 +43,8 @@ def was_cut_off(row: AllocationRow) -> bool:
     if row.exit_kind != ExitKind.NONE:
         return row.exit_kind == ExitKind.TRANSIENT
     if row.killed_at is not None:
-        return row.kill_reason in (NODE_DISABLED, CLUSTER_PREEMPTS)
+        reason = row.kill_reason or ""
+        return reason in (NODE_DISABLED, CLUSTER_PREEMPTS) or reason.startswith(MOVED)
     return not row.stopped_early and row.preempted_at is None
 
 

@@ -25,6 +25,15 @@ class Preempt(Struct, frozen=True, gc=False):
     """The allocation that is nominated for its slots; "" when it holds more than its job may."""
 
 
+class Move(Struct, frozen=True, gc=False):
+    """A running trial is asked to leave, and starts again on other nodes, which are kept for it."""
+
+    allocation: str
+    placements: tuple[Placement, ...]
+    makes_room_for: str
+    """The allocation that is nominated for the slots that it leaves."""
+
+
 class Nominate(Struct, frozen=True, gc=False):
     """Room is kept for a pending allocation until those that were asked to leave have left; () takes it back."""
 
@@ -92,6 +101,7 @@ class Plan(Struct, frozen=True):
     blocked: tuple[Blocked, ...] = ()
     growth: Grow | EndGrowth | None = None
     """What becomes of the pool's growth; None leaves it as it is."""
+    moved: tuple[Move, ...] = ()
 
     @property
     def starts(self) -> Iterator[Start]:

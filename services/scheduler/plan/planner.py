@@ -11,6 +11,7 @@ from services.scheduler.plan.growth.growing import GrowthOfPlan
 from services.scheduler.plan.maintenance import ClosedNodesOfPlan
 from services.scheduler.plan.nodes.eligible import EligibilityMemo, EligibleNodes
 from services.scheduler.plan.nodes.shapes import UNKNOWN, ShapedNode
+from services.scheduler.plan.preemption.consolidation import movable
 from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
@@ -29,10 +30,11 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
         return Plan(decisions=tuple(unknown))
     closed = ClosedNodesOfPlan(pool)
     growth = GrowthOfPlan(closed.pool)
-    demands = Demands(growth.pool.pending, _eligible(pool.nodes, memo), domains_of(growth.pool))
-    stock = Stock(pool.nodes, growth.pool.held)
-    pool = growth.pool
-    slots_pass = QueuePass(pool, demands, stock, auxiliary=False)
+    pool, moved = growth.pool, movable(growth.pool)
+    nodes = pool.nodes or ()
+    demands = Demands((*pool.pending, *moved.values()), _eligible(nodes, memo), domains_of(pool))
+    stock = Stock(nodes, (*pool.held, *pool.moving))
+    slots_pass = QueuePass(pool, demands, stock, auxiliary=False, movable=moved)
     with_slots = slots_pass.run()
     stock.next_lane()
     auxiliary_pass = QueuePass(pool, demands, stock, auxiliary=True)
@@ -42,6 +44,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
         preempted=(*with_slots.preempted, *auxiliary.preempted),
         nominated=(*with_slots.nominated, *auxiliary.nominated),
         blocked=(*with_slots.blocked, *auxiliary.blocked),
+        moved=with_slots.moved,
     )
     made = growth.decide(made, lambda request: slots_pass if request.slots else auxiliary_pass)
     return closed.explain(made)

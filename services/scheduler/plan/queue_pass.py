@@ -9,12 +9,13 @@ once, and the places are its own from then on (preemption.py).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from services.scheduler.plan.blocked import BlockedRequests, Clearance
-from services.scheduler.plan.decisions import Decision, Nominate, Plan, Preempt, Start, Wait
+from services.scheduler.plan.decisions import Decision, Move, Nominate, Plan, Preempt, Start, Wait
 from services.scheduler.plan.free_room import FreeRoom
 from services.scheduler.plan.limits.counters import Reached
 from services.scheduler.plan.limits.limits import Limits
@@ -24,6 +25,7 @@ from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTre
 from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
 from services.scheduler.plan.ordering.ranking import ranking
+from services.scheduler.plan.preemption.consolidation import Consolidation
 from services.scheduler.plan.preemption.preemption import Preemption
 from services.scheduler.plan.preemption.returning import is_resting
 from services.scheduler.plan.reasons import WaitReason
@@ -32,6 +34,7 @@ from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.stock import Stock
 from services.scheduler.plan.snapshot import PendingAllocation, Placement, PoolSnapshot
 
+_NOTHING: Final[Mapping[str, PendingAllocation]] = {}
 _OWN: Final = frozenset(
     {
         WaitReason.TOO_LARGE,
@@ -48,7 +51,16 @@ _OWN: Final = frozenset(
 class QueuePass:
     """Plans the requests with slots of a pool, or those without."""
 
-    def __init__(self, pool: PoolSnapshot, demands: Demands, stock: Stock, *, auxiliary: bool) -> None:
+    def __init__(
+        self,
+        pool: PoolSnapshot,
+        demands: Demands,
+        stock: Stock,
+        *,
+        auxiliary: bool,
+        movable: Mapping[str, PendingAllocation] = _NOTHING,
+    ) -> None:
+        """``movable``: what may be moved, by allocation, as requests."""
         self._pool = pool
         self._no_room = WaitReason.NO_AUX_ROOM if auxiliary else WaitReason.NO_ROOM
         self._rank = ranking(pool.policy)
@@ -62,6 +74,7 @@ class QueuePass:
         divides = pool.policy.queue in ("fair_share", "round_robin") and not auxiliary
         self._tree = self._tree_of_shares() if divides else None
         self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, auxiliary=auxiliary)
+        self._consolidation = Consolidation(pool, self._occupancy, movable)
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
@@ -70,6 +83,7 @@ class QueuePass:
         self._decisions: dict[str, Decision] = {}
         self._preempted: list[Preempt] = []
         self._nominated: list[Nominate] = []
+        self._moved: list[Move] = []
 
     def run(self) -> Plan:
         self._release_excess()
@@ -91,6 +105,7 @@ class QueuePass:
             preempted=tuple(self._preempted),
             nominated=tuple(self._nominated),
             blocked=self._blocked.seen(),
+            moved=tuple(self._moved),
         )
 
     def lacks_room(self, request: PendingAllocation) -> bool:
@@ -139,14 +154,17 @@ class QueuePass:
         """Those of jobs that hold more than they may now leave, the newest first."""
         newest_first = sorted(self._held, key=self._rank, reverse=True)
         for one in self._limits.excess(newest_first):
-            self._preemption.exclude(one)
+            self._preemption.exclude(one.allocation)
+            self._consolidation.exclude(one.allocation)
             self._preempted.append(Preempt(one.allocation, ""))
             self._occupancy.leave(one)
 
     def _settle_nominations(self) -> list[PendingAllocation]:
         """Start those whose places are free by now, and keep the places of others; the requests that are left."""
         left = [one for one in self._pending if not one.nominated]
-        for request in sorted((one for one in self._pending if one.nominated), key=self._rank):
+        # Where somebody else binds pods, those who were moved are bound last: into what is then left.
+        nominated = [one for one in self._pending if one.nominated]
+        for request in sorted(nominated, key=lambda one: (one.moved, self._rank(one))):
             is_closed = any(place.node in request.closed_nodes for place in request.nominated)
             if not is_closed and self._limits.reached(request, self._rank(request)[0]) is None:
                 if self._occupancy.start_at(request, request.nominated):
@@ -154,7 +172,8 @@ class QueuePass:
                     continue
                 if self._occupancy.nominate(request, request.nominated):
                     self._take(request)
-                    self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
+                    reason = WaitReason.MOVED if request.moved else WaitReason.PREEMPTING
+                    self._decisions[request.allocation] = Wait(request.allocation, reason)
                     continue
             self._nominated.append(Nominate(request.allocation, ()))
             left.append(request)
@@ -233,15 +252,30 @@ class QueuePass:
         request = queue.first
         if clearance is Clearance.NOWHERE or request.grows or is_resting(request, self._pool):
             return False
-        found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)
-        if found is None:
-            return False
-        placements, preempted = found
-        self._preempted += preempted
+        placements = self._move_others(request)
+        if placements is None:
+            found = self._preemption.make_room(request, queue.rank, in_reserved=clearance is Clearance.ALL)
+            if found is None:
+                return False
+            placements, preempted = found
+            for one in preempted:
+                self._consolidation.exclude(one.allocation)
+            self._preempted += preempted
         self._nominated.append(Nominate(request.allocation, placements))
         self._take(request)
         self._decisions[request.allocation] = Wait(request.allocation, WaitReason.PREEMPTING)
         return True
+
+    def _move_others(self, request: PendingAllocation) -> tuple[Placement, ...] | None:
+        """Its places, if others are moved out of the way."""
+        found = self._consolidation.make_room(request)
+        if found is None:
+            return None
+        placements, moves = found
+        for one in moves:
+            self._preemption.exclude(one.allocation)
+        self._moved += moves
+        return placements
 
     def _why(self, request: PendingAllocation) -> tuple[WaitReason, str]:
         """Why it cannot start, and what is missing."""

@@ -23,6 +23,7 @@ class WaitReason(StrEnum):
     BEHIND_RESERVATION = "the free slots are kept for a request that has waited longer"
     POOL_GROWING = "waiting for nodes that the resource pool has asked the cluster for"
     PREEMPTING = "waiting for the tasks that make room for it to save their state and leave"
+    MOVED = "waiting for the nodes that it was moved to"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"
     NO_PORTS = "waiting for ports to become free: running trials hold them all"

@@ -89,6 +89,9 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     needs: PodRequirements | None = None
     topology: TopologyRequest | None = None
     """As in ``PendingAllocation``, both."""
+    movable: bool = False
+    """It may be asked to leave and start again elsewhere: all of its pods run code that saves its state."""
+    blocked_nodes: frozenset[str] = frozenset()
 
     @property
     def slots(self) -> int:
@@ -138,6 +141,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """The pool grows for it, so that nobody is asked to leave. Plans say so themselves."""
     kept_slots: int = 0
     """Slots of those of its pods that are not among ``pods``, as their places are held for it. As above."""
+    moved: bool = False
+    """Its task was moved to the nodes that it is nominated for."""
 
     @property
     def slots(self) -> int:
@@ -239,6 +244,10 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     """None when the launcher of the pool has not said yet what it has: then nothing starts."""
     held: tuple[HeldAllocation, ...] = ()
     pending: tuple[PendingAllocation, ...] = ()
+    moving: tuple[HeldAllocation, ...] = ()
+    """Places that are kept for those that were moved, and that have not left yet: they are held twice."""
+    moves_left: int = 0
+    """Trials that may be moved now, so that free slots that are scattered make room for a request."""
     max_slots_by_job: Mapping[str, int] = {}
     """Of jobs that have a limit: slots that they may hold together."""
     quota_slots: int | None = None

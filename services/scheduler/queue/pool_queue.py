@@ -22,19 +22,20 @@ from libs.db.engine import Connection, Database
 from libs.db.prepared.statements import PreparedStatement
 from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
-from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState
+from libs.states.allocation import CLUSTER_PREEMPTS, MOVED, AllocationState
 from libs.telemetry import counter, gauge, histogram
 from libs.tracing import TraceContext, record
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Preempt, Start
+from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Start
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.growth_rows import write_growth
 from services.scheduler.queue.guests.wakes import Wakes
+from services.scheduler.queue.moving.moves import kept_from, names_of, write_moves
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
@@ -68,6 +69,10 @@ PREEMPTED: Final = counter(
     "resolute_scheduler_preempted_total", "Allocations that were asked to leave for others", "pool"
 )
 
+MOVED_AWAY: Final = counter(
+    "resolute_scheduler_moved_total", "Trials that were asked to start again on other nodes, to make room", "pool"
+)
+
 
 GROWTHS: Final = counter(
     "resolute_scheduler_growths_total",
@@ -80,6 +85,8 @@ GROWTHS: Final = counter(
 class PlanOutcome(Struct, frozen=True, kw_only=True):
     started: int
     preempted: int
+    moved: int
+    """Asked to leave, to start again on other nodes."""
     impossible: tuple[AllocationRow, ...]
     """Allocations whose turn it was, and that turned out to make no task."""
     waiting: Mapping[WaitReason, int]
@@ -174,6 +181,7 @@ class PoolQueue:
             self._wake(pool)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
         PREEMPTED.labels(self._pool.pool_name).inc(outcome.preempted)
+        MOVED_AWAY.labels(self._pool.pool_name).inc(outcome.moved)
         self._waits_for_shared_limits = not outcome.waiting.keys().isdisjoint(
             {WaitReason.SLOT_LIMIT, WaitReason.HOUR_LIMIT}
         )
@@ -207,7 +215,8 @@ class PoolQueue:
         chosen, ports, portless = await choose_with_ports(
             connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
         )
-        rows = await self._carry_out(connection, chosen, ports, made.preempted, loaded)
+        rows, left = await self._carry_out(connection, chosen, ports, made, loaded)
+        await write_moves(connection, name, made.moved, left, before=loaded.moves, made=made, now=loaded.snapshot.now)
         # Guests are told why they wait by their own pool, unless others leave for them here.
         nominated = nominated_after(made, loaded.snapshot.pending)
         waits = [
@@ -225,6 +234,7 @@ class PoolQueue:
         return PlanOutcome(
             started=len(rows) - len(impossible),
             preempted=len(made.preempted),
+            moved=len(made.moved),
             impossible=impossible,
             waiting=Counter(wait.reason for wait in waits),
             more=bool(impossible) or len(starts) > len(chosen) + len(portless) or isinstance(grown, EndGrowth),
@@ -266,15 +276,18 @@ class PoolQueue:
         connection: Connection,
         starts: Sequence[Start],
         ports: Mapping[str, dict[str, int]],
-        preempted: Sequence[Preempt],
+        made: Plan,
         loaded: LoadedPool,
-    ) -> list[AllocationRow]:
-        """Give the slots and write the orders, and ask to leave who has to; who has ended meanwhile is passed over."""
-        if not (starts or preempted):
-            return []
+    ) -> tuple[list[AllocationRow], list[AllocationRow]]:
+        """Give the slots and write the orders, and ask to leave who has to; who has ended meanwhile is passed over.
+        Returns those that have slots now, and those that were asked."""
+        heads = await names_of(connection, {one.makes_room_for for one in made.moved})
+        leaving = {one.allocation: CLUSTER_PREEMPTS for one in made.preempted}
+        leaving |= {one.allocation: f"{MOVED}{heads[one.makes_room_for]}" for one in made.moved}
+        if not (starts or leaving):
+            return [], []
         locked: Locked[AllocationRow] = Locked()
         chosen = {start.allocation: start for start in starts}
-        leaving = {one.allocation for one in preempted}
         still = "released_at IS NULL AND (state = 'PENDING') = (allocation_id = ANY(:chosen))"
         wanted = f"allocation_id = ANY(:wanted) AND {still}"
         named = {"wanted": [*chosen, *leaving], "chosen": list(chosen)}
@@ -298,15 +311,18 @@ class PoolQueue:
             row.namespace = loaded.namespaces.get(row.allocation_id, "")
             row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].placements]
             row.ports = ports.get(row.allocation_id, {})
+            if self._cluster.resource_manager.binds_by_itself:
+                not_there = kept_from(loaded.moves, row.allocation_id, loaded.snapshot.pending)
+                row.blocked_nodes = [*row.blocked_nodes, *not_there]
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
-        for row in found:
-            if row.allocation_id in leaving:
-                terminate(row, reason=CLUSTER_PREEMPTS, now=now, out=out)
+        asked = [row for row in found if row.allocation_id in leaving]
+        for row in asked:
+            terminate(row, reason=leaving[row.allocation_id], now=now, out=out)
         await locked.write(connection)
         await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
-        return rows
+        return rows, asked
 
 
 def _outcome(growth: Grow | EndGrowth, *, was_to_start: bool) -> str:

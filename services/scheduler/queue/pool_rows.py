@@ -30,6 +30,7 @@ from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
 from services.scheduler.queue.growth_rows import grows, load_growth, sees_nodes
 from services.scheduler.queue.guests.pending_rows import Guest, guests_of, held_elsewhere_by_jobs, pending_rows
+from services.scheduler.queue.moving.moves import NO_MOVES, OpenMoves, load_moves
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.restricting.maintenance_rows import maintenance_of
 from services.scheduler.queue.restricting.restrictions import restrictions_of
@@ -41,6 +42,10 @@ from services.scheduler.queue.shares import NOTHING_USED, load_shares
 _HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.task_id, t.task_type, a.slots, a.num_pods, a.places, a.pods, a.namespace,
            a.pool, a.preemptible, a.requested_at, a.assigned_at, a.start_time, a.time_limit_s, a.ran_before_s,
+           a.blocked_nodes, a.is_ready, a.preemption_timeout_s,
+           EXISTS (
+               SELECT FROM pool_offers o WHERE o.job_id = a.job_id AND o.is_open AND o.rank > 0
+           ) AS has_several_queues,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.owner_id,
            j.workspace_id, j.weight, j.queue_position, s.saved_at
@@ -48,7 +53,7 @@ _HELD: Final = PreparedStatement("""
     LEFT JOIN tasks t ON t.task_id = a.task_id
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN LATERAL (
-        SELECT max(report_time) AS saved_at FROM checkpoints WHERE task_id = a.task_id AND a.preemptible AND :preempts
+        SELECT max(report_time) AS saved_at FROM checkpoints WHERE task_id = a.task_id AND a.preemptible AND :weighs
     ) s ON true
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
 """)
@@ -93,6 +98,7 @@ class LoadedPool(Struct, frozen=True):
     """Of pending allocations those that were queued in another pool, and may start in this one, too."""
     rows: Sequence[Mapping[Any, Any]] = ()
     """Of pending allocations."""
+    moves: OpenMoves = NO_MOVES
 
 
 async def load_pool(
@@ -141,7 +147,9 @@ async def load_pool(
             slot_resource=cluster.slot_resource(pool.pool_name),
             max_aux=capacity.max_aux_containers_per_node,
         )
-    held = await _HELD.rows(connection, **parameters, preempts=scheduler.preempts)
+    weighs = scheduler.preempts or scheduler.moves_per_hour > 0
+    moves = await load_moves(connection, pool.pool_name, per_hour=scheduler.moves_per_hour, now=now)
+    held = [*await _HELD.rows(connection, **parameters, weighs=weighs), *moves.returning]
     returned = await times_preempted(connection, pool.pool_name, now) if scheduler.preempts else {}
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
     reported = {} if capacity is None else capacity.quota_slots_of
@@ -156,7 +164,14 @@ async def load_pool(
     shared = SharedLimits()
     if restrictions.has_limits:
         shared = await load_shared_limits(
-            connection, pool.pool_name, pending, held, use=memory.use, now=now, lock=is_carried_out
+            connection,
+            pool.pool_name,
+            pending,
+            held,
+            use=memory.use,
+            now=now,
+            lock=is_carried_out,
+            of_all_held=scheduler.moves_per_hour > 0,
         )
     lent = await load_lent(connection, shared_nodes or {})
     weighted = scheduler.type == "fair_share" and restrictions.has_weights
@@ -193,9 +208,12 @@ async def load_pool(
                 preempted=returned.get(row["allocation_id"], 0),
                 expected=expected_of(row, past),
                 needs=needs.get(row["allocation_id"]),
+                moved_to=moves.places.get(row["allocation_id"], ()),
             )
             for row in pending
         ),
+        moving=tuple(msgspec.structs.replace(one, needs=needs.get(one.allocation)) for one in moves.moving),
+        moves_left=moves.left,
         max_slots_by_job={row["job_id"]: row["max_slots"] for row in (*pending, *held) if row["max_slots"] is not None},
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
@@ -215,6 +233,7 @@ async def load_pool(
         disabled_nodes=excluded,
         guests=guests_of(pool.pool_name, pending),
         rows=pending,
+        moves=moves,
     )
 
 
@@ -275,8 +294,9 @@ def held_of(
     needs: PodRequirements | None = None,
 ) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
+    placed = held_elsewhere(row)
     return msgspec.structs.replace(
-        held_elsewhere(row),
+        placed,
         limits=limits,
         share=share,
         priority=row["priority"] if row["priority"] is not None else default_priority,
@@ -290,6 +310,20 @@ def held_of(
         ends_at=ends_at_of(row),
         expected=expected,
         needs=needs,
+        movable=_is_movable(row, placed),
+        blocked_nodes=frozenset(row["blocked_nodes"]),
+    )
+
+
+def _is_movable(row: Mapping[Any, Any], placed: HeldAllocation) -> bool:
+    """Whether all of its pods are on known nodes, and run code that may be asked to leave and goes on elsewhere."""
+    asked = row["preemptible"] and row["is_ready"] and row["preemption_timeout_s"] > 0
+    return bool(
+        asked
+        and row["task_type"] == "TRIAL"
+        and not row["has_several_queues"]  # it would wait in all of them again
+        and len(placed.pods) == row["num_pods"]
+        and all(node for node, _ in placed.pods)
     )
 
 
@@ -325,6 +359,7 @@ def request_of(
     preempted: int = 0,
     expected: timedelta | None = None,
     needs: PodRequirements | None = None,
+    moved_to: tuple[Placement, ...] = (),
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
@@ -343,7 +378,8 @@ def request_of(
         runs_for=runs_for_of(row),
         expected=expected,
         asked_before=timedelta(seconds=row["preemption_timeout_s"] if row["preemptible"] else 0),
-        nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]),
+        nominated=msgspec.convert(row["nominated"] or [], tuple[Placement, ...]) or moved_to,
+        moved=bool(moved_to),
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,
         preempted=preempted,

@@ -52,6 +52,8 @@ class FakeLauncher:
         """Allocations whose order to run changed after the first."""
         self.on_run: Callable[[Order], Any] | None = None
         """Called for every new allocation instead of reporting that it runs."""
+        self.node = "node0"
+        """Where pods are seen; "" is nowhere, so that they count as where the planner saw room."""
         self.obeys = True
         """Whether tasks stop when they are told to."""
         self.said: dict[str, AllocationObserved] = {}
@@ -122,7 +124,7 @@ class FakeLauncher:
         spec = self.specs[allocation].spec
         assert spec is not None
         return tuple(
-            ObservedPod(name=f"{allocation}-{rank}", state=state, node="node0", **pod)  # type: ignore[arg-type]
+            ObservedPod(name=f"{allocation}-{rank}", state=state, node=self.node, **pod)  # type: ignore[arg-type]
             for rank in range(spec.num_pods)
         )
 
@@ -176,9 +178,11 @@ class World:
         )
 
     @asynccontextmanager
-    async def scheduling(self, settings: SchedulerSettings = USUAL, *, schedulers: int = 1) -> AsyncIterator[World]:
+    async def scheduling(
+        self, settings: SchedulerSettings = USUAL, *, schedulers: int = 1, slots: int = 8, nodes: int = 1
+    ) -> AsyncIterator[World]:
         """The outbox relayed, a launcher with 8 slots, and schedulers at work."""
-        await self.launcher.offer()
+        await self.launcher.offer(slots, nodes=nodes)
         loops = [self.scheduler(settings).run() for _ in range(schedulers)]
         async with background(relay_outbox(self.db, self.bus), self.launcher.run(), *loops):
             yield self

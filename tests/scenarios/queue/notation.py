@@ -4,13 +4,14 @@ A request is ``name slots[priority]`` with ``pods x slots`` for gangs, as in ``t
 already, each pod on its node. Requests are in the order of their jobs, oldest first, unless a job is named: requests of
 one job share it as in ``a:job 1[50]``. Further words: ``not node,node`` for nodes that log policies exclude; ``in ns``
 for what counts against the quota of that namespace, everything else counts against that of the pool; ``np`` for what
-may not be preempted; ``leaving``; ``by user`` for its share; ``under key,key`` for shared limits that it counts
-against; ``for 60`` for seconds that it says it runs; ``ran 60`` for seconds that it has; ``expected 60`` for what it is
-expected to run; ``saved 60`` for seconds since its last checkpoint; ``since 60`` for seconds that it is blocked;
-``overtaken 3``; ``nominated node,node``; ``at 3`` for a job that was moved to where one would stand that was the
-fourth; ``back 2`` for what was preempted twice, and ``ago 60`` for seconds since it has come back; ``on
-gpu=a100,zone=x`` for labels that its nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint;
-``within rack`` and ``near rack`` for a level of the topology that is required, or preferred.
+may not be preempted; ``mv`` for what may be moved, or was; ``leaving``; ``moving`` for places that are kept for it;
+``by user`` for its share; ``under key,key`` for shared limits that it counts against; ``for 60`` for seconds that it
+says it runs; ``ran 60`` for seconds that it has; ``expected 60`` for what it is expected to run; ``saved 60`` for
+seconds since its last checkpoint; ``since 60`` for seconds that it is blocked; ``overtaken 3``;
+``nominated node,node``; ``at 3`` for a job that was moved to where one would stand that was the fourth; ``back 2`` for
+what was preempted twice, and ``ago 60`` for seconds since it has come back; ``on gpu=a100,zone=x`` for labels that its
+nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint; ``within rack`` and ``near rack`` for
+a level of the topology that is required, or preferred.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from libs.job_rank import MICROSECOND, position_at
-from services.scheduler.plan.decisions import EndGrowth, Grow, Plan
+from services.scheduler.plan.decisions import EndGrowth, Grow, Move, Plan
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
 from services.scheduler.plan.nodes.shapes import NodeShape, ShapedNode
@@ -80,6 +81,9 @@ class Case(NamedTuple):
     """Expected nodes of some requests, one per pod."""
     preempts: str = ""
     """Who is asked to leave, and for whom, as in ``a>b``; nothing after it: for nobody."""
+    moves: str = ""
+    """What is moved where, and for whom, as in ``a>b:n1,n2``."""
+    moves_left: int = 0
     reserved: Mapping[str, str] = {}
     """Nodes that are kept for some requests."""
     policy: PoolPolicy = PoolPolicy()
@@ -112,10 +116,14 @@ class Case(NamedTuple):
 
 def snapshot(case: Case) -> PoolSnapshot:
     held: list[HeldAllocation] = []
+    moving: list[HeldAllocation] = []
     pending: list[PendingAllocation] = []
     for age, part in enumerate(filter(None, case.requests.split("; "))):
         one = _read(part, START + timedelta(seconds=age))
-        held.append(one) if isinstance(one, HeldAllocation) else pending.append(one)
+        if isinstance(one, PendingAllocation):
+            pending.append(one)
+        else:
+            (moving if part.endswith(" moving") else held).append(one)
     return PoolSnapshot(
         nodes=tuple(
             NodeSlots(
@@ -131,6 +139,8 @@ def snapshot(case: Case) -> PoolSnapshot:
         ),
         held=tuple(held),
         pending=tuple(pending),
+        moving=tuple(moving),
+        moves_left=case.moves_left,
         max_slots_by_job=case.max_slots,
         quota_slots=case.quota,
         quota_by_namespace=case.quotas,
@@ -199,7 +209,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
     flags = {
         word for index, word in enumerate(words) if word not in said and (not index or words[index - 1] not in said)
     }
-    assert flags <= {"np", "leaving"}, flags
+    assert flags <= {"np", "mv", "leaving", "moving"}, flags
     each = int(slots)
     common: dict[str, Any] = {
         "allocation": name,
@@ -220,6 +230,8 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
             **common,
             pods=tuple((node, each) for node in nodes.split(",")),
             leaving="leaving" in flags,
+            movable="mv" in flags,
+            blocked_nodes=_excluded(said),
             started_at=started_at,
             saved_at=NOW - timedelta(seconds=int(said["saved"])) if "saved" in said else None,
             ends_at=NOW + timedelta(seconds=int(said["for"])) if "for" in said else None,
@@ -229,7 +241,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
     return PendingAllocation(
         **common,
         pods=(each,) * int(pods or 1),
-        blocked_nodes=frozenset(said["not"].split(",")) if "not" in said else frozenset(),
+        blocked_nodes=_excluded(said),
         needs=_needs(said, each),
         runs_for=timedelta(seconds=int(said["for"])) if "for" in said else None,
         expected=timedelta(seconds=int(said["expected"])) if "expected" in said else None,
@@ -237,6 +249,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         blocked_at=NOW - timedelta(seconds=int(said["since"])) if "since" in said else None,
         overtaken=int(said.get("overtaken", 0)),
         preempted=int(said.get("back", 0)),
+        moved="mv" in flags,
     )
 
 
@@ -252,6 +265,14 @@ def _in_words(growth: Grow | EndGrowth | None) -> str:
             return f"{said} beside {held}" if held else said
 
 
+def _excluded(said: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(said["not"].split(",")) if "not" in said else frozenset()
+
+
+def _nodes_of(move: Move) -> str:
+    return ",".join(place.node for place in move.placements)
+
+
 def check(case: Case) -> Plan:
     """Plan the case, and compare with what it says."""
     made = plan(snapshot(case))
@@ -259,6 +280,8 @@ def check(case: Case) -> Plan:
     waits = {wait.allocation: wait.reason for wait in made.waits}
     assert list(starts) == case.starts.split()
     assert sorted(f"{one.allocation}>{one.makes_room_for}" for one in made.preempted) == sorted(case.preempts.split())
+    moves = (f"{one.allocation}>{one.makes_room_for}:{_nodes_of(one)}" for one in made.moved)
+    assert sorted(moves) == sorted(case.moves.split())
     assert {name: waits.get(name) for name in case.waits} == case.waits
     details = {wait.allocation: wait.detail for wait in made.waits}
     assert {name: details.get(name) for name in case.details} == case.details

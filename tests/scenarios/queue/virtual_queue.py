@@ -13,7 +13,14 @@ from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.forecast.past_use import slots_by_share
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
-from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
+from services.scheduler.plan.snapshot import (
+    HeldAllocation,
+    NodeSlots,
+    PendingAllocation,
+    Placement,
+    PoolPolicy,
+    PoolSnapshot,
+)
 from services.scheduler.plan.topology.levels import TopologyRequest
 from tests.scenarios.queue.notation import NOW
 
@@ -32,10 +39,12 @@ class VirtualQueue:
         weights: Mapping[str, float] | None = None,
         half_life: timedelta | None = None,
         racks: Mapping[str, str] | None = None,
+        moves_per_hour: int = 0,
     ) -> None:
         """
-        half_life  of what shares have used, where that is remembered
-        racks      of the nodes, where they are in some
+        half_life       of what shares have used, where that is remembered
+        racks           of the nodes, where they are in some
+        moves_per_hour  what can be preempted can be moved
         """
         self.now = NOW
         self.pending: list[PendingAllocation] = []
@@ -51,6 +60,12 @@ class VirtualQueue:
         self._weights = weights or {}
         self._half_life = half_life
         self.past_use: dict[str, float] = {}
+        self._moves_per_hour = moves_per_hour
+        self.moved_at: list[datetime] = []
+        self._moving: dict[str, tuple[Placement, ...]] = {}
+        """Where those that are moved start again."""
+        self.came_back: dict[str, tuple[Placement, ...]] = {}
+        """Those of the last step that were moved, and where to."""
         self._count = 0
 
     @property
@@ -69,6 +84,11 @@ class VirtualQueue:
             weights=self._weights,
             past_use=self.past_use,
             levels=(LEVEL,),
+            moving=tuple(
+                msgspec.structs.replace(self.held[name], pods=tuple((place.node, place.slots) for place in places))
+                for name, places in self._moving.items()
+            ),
+            moves_left=self._moves_per_hour - sum(at > self.now - timedelta(hours=1) for at in self.moved_at),
             now=self.now,
         )
 
@@ -103,6 +123,7 @@ class VirtualQueue:
                 path: decayed(self.past_use.get(path, 0.0), timedelta(minutes=1), self._half_life, held=held[path])
                 for path in {*self.past_use, *held}
             }
+        self.came_back = {}
         for one in [one for one in self.held.values() if one.leaving]:
             del self.held[one.allocation]
             self._come_back(one)
@@ -127,6 +148,13 @@ class VirtualQueue:
             share=one.share,
             topology=one.topology,
         )
+        if (places := self._moving.pop(one.allocation, None)) is not None:
+            self.came_back[name] = places
+            self.preempted[name] = self.preempted[one.allocation]
+            self.pending[-1] = msgspec.structs.replace(
+                self.pending[-1], preempted=self.preempted[name], nominated=places, moved=True
+            )
+            return
         self.preempted[name] = self.preempted[one.allocation] + 1
         self.pending[-1] = msgspec.structs.replace(self.pending[-1], preempted=self.preempted[name])
 
@@ -160,6 +188,10 @@ class VirtualQueue:
     def _carry_out(self, made: Plan) -> None:
         for gone in made.preempted:
             self.held[gone.allocation] = msgspec.structs.replace(self.held[gone.allocation], leaving=True)
+        for one in made.moved:
+            self.held[one.allocation] = msgspec.structs.replace(self.held[one.allocation], leaving=True)
+            self._moving[one.allocation] = one.placements
+            self.moved_at.append(self.now)
         starts = {start.allocation: start.placements for start in made.starts}
         after = {request.allocation: request for request in remembered(made, self.pending)}
         left: list[PendingAllocation] = []
@@ -175,6 +207,7 @@ class VirtualQueue:
                     requested_at=request.requested_at,
                     preemptible=request.preemptible,
                     share=request.share,
+                    movable=request.preemptible,
                     started_at=self.now,
                     topology=request.topology,
                 )

@@ -62,6 +62,9 @@ class Replay:
         ends: Mapping[str, datetime],
         otherwise: timedelta,
     ) -> None:
+        # Estimates do not count on moves. Those that are under way have their new places already.
+        moved = (msgspec.structs.replace(one, allocation=f"{one.allocation} moved") for one in snapshot.moving)
+        snapshot = msgspec.structs.replace(snapshot, held=(*snapshot.held, *moved), moving=(), moves_left=0)
         self._snapshot = snapshot
         self._memo = EligibilityMemo()
         self._began_at = self.now = snapshot.now

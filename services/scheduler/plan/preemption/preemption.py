@@ -59,9 +59,9 @@ class Preemption:
         self._failed: dict[tuple[object, ...], tuple[float, Rank | None]] = {}
         self._waves_left = _WAVES
 
-    def exclude(self, held: HeldAllocation) -> None:
-        """``held`` leaves for another reason."""
-        self._gone.add(held.allocation)
+    def exclude(self, allocation: str) -> None:
+        """It leaves for another reason."""
+        self._gone.add(allocation)
 
     def make_room(
         self, request: PendingAllocation, rank: Rank, *, in_reserved: bool

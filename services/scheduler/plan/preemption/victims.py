@@ -37,7 +37,7 @@ def candidates(
     held: Iterable[HeldAllocation], rank: Callable[[HeldAllocation], Rank], now: datetime
 ) -> list[PossibleVictim]:
     """In the order in which they are to be asked."""
-    found = [PossibleVictim(one, rank(one), _lost_s(one, now), beside_slots(one.needs)) for one in held]
+    found = [PossibleVictim(one, rank(one), lost_s(one, now), beside_slots(one.needs)) for one in held]
     found.sort(key=lambda one: one.rank[1:], reverse=True)
     found.sort(key=lambda one: (-one.rank[0], one.lost_s, one.held.slots))
     return found
@@ -123,6 +123,7 @@ class Places:
         return after - before
 
 
-def _lost_s(held: HeldAllocation, now: datetime) -> float:
+def lost_s(held: HeldAllocation, now: datetime) -> float:
+    """Slot-seconds of work that are lost if it leaves now without saving."""
     since = held.started_at if held.saved_at is None else max(held.saved_at, held.started_at)
     return held.slots * max((now - since).total_seconds(), 0.0)

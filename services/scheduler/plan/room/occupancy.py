@@ -34,6 +34,9 @@ from services.scheduler.plan.topology.domains import Domain
 from services.scheduler.plan.topology.placing import place_together
 from services.scheduler.plan.topology.reserving import reserve_in_domain
 
+Pods = Iterable[tuple[str, int]]
+"""Nodes and slots."""
+
 
 class FreeUnits(NamedTuple):
     """Of the nodes that a request may use and that are in service."""
@@ -61,7 +64,7 @@ class Occupancy:
         self._total = {node.name: self._units_of(node) for node in nodes}
         free = {node.name: self._units_of(node) - (0 if auxiliary else node.lent) for node in nodes}
         self._leaving: Counter[str] = Counter()
-        for one in pool.held:
+        for one in (*pool.held, *pool.moving):
             for node, units in self._pods_of(one.pods):
                 if node in free:
                     free[node] -= units
@@ -262,6 +265,22 @@ class Occupancy:
         room = Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits, domains=domains)
         return place_together(room, demand, request.allocation, request.pods)
 
+    def room_with(self, later: Room, leaving: Iterable[tuple[Pods, Amounts]], beside: Ledger) -> Room:
+        """A copy of ``later`` in which some have left: their pods, and what each of these requests beside slots.
+        ``beside`` gets what they give of that; what is placed in the copy has to be taken of it."""
+        left = dict(later.by_node())
+        for pods, requests in leaving:
+            for node, slots in pods:
+                if node in left:
+                    left[node] += slots or 1
+                    beside.add(node, requests)
+
+        def fits(node: str, requests: Amounts, _given: Mapping[str, int] | None = None) -> int:
+            return later.fits(node, requests, beside.of(node))
+
+        domains = self.demands.domains
+        return Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits, domains=domains)
+
     def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
         """The places for ``request`` that come free first; None where there will never be enough."""
         demand, stock, now = self.demands.of(request), self._stock, self._pool.now
@@ -332,7 +351,8 @@ class Occupancy:
     def _holders(self) -> list[tuple[datetime, tuple[tuple[str, int], ...]]]:
         now = self._pool.now
         held: list[tuple[datetime, tuple[tuple[str, int], ...]]] = [
-            (now if one.leaving else one.ends_at or NEVER, tuple(self._pods_of(one.pods))) for one in self._pool.held
+            (now if one.leaving else one.ends_at or NEVER, tuple(self._pods_of(one.pods)))
+            for one in (*self._pool.held, *self._pool.moving)
         ]
         if not self._auxiliary:
             held += [(NEVER, ((node.name, node.lent),)) for node in self._pool.nodes or () if node.lent]

@@ -85,12 +85,14 @@ async def load_shared_limits(
     use: PeriodUse,
     now: datetime,
     lock: bool,
+    of_all_held: bool = False,
 ) -> SharedLimits:
     """Those that concern something in ``pending``, and those that let something in ``held`` leave.
 
     A row has ``owner_id``, ``workspace_id`` and ``slots``; what has no slots is not limited.
-    use   remembers what was used, from plan to plan
-    lock  nobody else plans by limits of all pools until the transaction ends
+    use          remembers what was used, from plan to plan
+    lock         nobody else plans by limits of all pools until the transaction ends
+    of_all_held  all that concern something in ``held``
     """
     rows = await _LIMITS.rows(connection, pool=pool)
     if not rows:
@@ -101,7 +103,7 @@ async def load_shared_limits(
     running = {(row["owner_id"], row["workspace_id"]) for row in held if row["slots"] and row["owner_id"]}
     uses = {one: table.uses(*one) for one in waiting | running}
     concerned = {each.key: each for one in waiting for each in uses[one]}
-    concerned |= {each.key: each for one in running for each in uses[one] if each.limit["preempts"]}
+    concerned |= {each.key: each for one in running for each in uses[one] if each.limit["preempts"] or of_all_held}
     if not concerned:
         return SharedLimits()
     if lock and any(not one.limit["pool"] for one in concerned.values()):

@@ -16,6 +16,7 @@ from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
+from services.scheduler.queue.moving.moves import COMES_BACK_WITHIN
 
 SharedNodes = Mapping[str, Set[str]]
 """By the name of the other pool, the nodes that it shares."""
@@ -33,6 +34,15 @@ _NOMINATED: Final = PreparedStatement("""
     SELECT q.pool, q.nominated
     FROM queue_states q JOIN allocations a ON a.allocation_id = q.allocation_id
     WHERE q.pool = ANY(:pools) AND q.nominated <> '[]' AND a.released_at IS NULL AND a.assigned_at IS NULL
+    UNION ALL
+    SELECT m.pool, m.places
+    FROM consolidation_moves m JOIN allocations a ON a.allocation_id = m.allocation_id
+    WHERE m.pool = ANY(:pools) AND m.settled_at IS NULL
+      AND (a.released_at IS NULL OR a.released_at > now() - make_interval(secs => :returns_within_s))
+      AND NOT EXISTS (
+        SELECT FROM allocations n
+        WHERE n.task_id = m.task_id AND n.requested_at > m.moved_at AND n.assigned_at IS NOT NULL
+      )
 """)
 
 
@@ -80,7 +90,8 @@ async def lock_shared_nodes(connection: Connection) -> None:
 
 
 async def load_lent(connection: Connection, shared: SharedNodes) -> Lent:
-    """What other pools hold of the nodes that they share, and what is kept there for those that have preempted others.
+    """What other pools hold of the nodes that they share, and what is kept there for those that have preempted others
+    or were moved.
 
     Who was preempted leaves the place to whom it was taken for, which counts once.
     """
@@ -95,7 +106,8 @@ async def load_lent(connection: Connection, shared: SharedNodes) -> Lent:
             if node in shared[row["pool"]]:
                 held[node] += each
                 leaving[row["pool"]][node] += each if row["leaving"] else 0
-    for pool, nominated in _nominated(await _NOMINATED.rows(connection, **pools)).items():
+    kept = await _NOMINATED.rows(connection, **pools, returns_within_s=COMES_BACK_WITHIN.total_seconds())
+    for pool, nominated in _nominated(kept).items():
         for node, slots in nominated.items():
             if node in shared[pool]:
                 held[node] += max(slots - leaving[pool][node], 0)

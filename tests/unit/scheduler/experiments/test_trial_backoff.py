@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from libs.states.allocation import CLUSTER_PREEMPTS
+from libs.states.allocation import CLUSTER_PREEMPTS, MOVED
 from services.scheduler.allocations.termination import NODE_DISABLED
 from services.scheduler.experiments.trial_backoff import count_end
 from services.scheduler.transactions.rows import TrialRow
@@ -42,6 +42,7 @@ CASES = [
     Case("kills that somebody asked for", [{"killed_at": NOW, "kill_reason": "user requested pause"}], [None]),
     Case("kills because of the node", [{"killed_at": NOW, "kill_reason": NODE_DISABLED}], [1]),
     Case("kills because the cluster wants its place", [{"killed_at": NOW, "kill_reason": CLUSTER_PREEMPTS}], [1]),
+    Case("kills because it is moved", [{"killed_at": NOW, "kill_reason": f"{MOVED}Trial 3 (Experiment 1)"}], [1]),
     Case("preemption", [{"preempted_at": NOW, "preempt_acked": True}], [None]),
     Case("success", [{"stopped_early": True}], [None]),
     Case("stopped and nobody knows why", [{}], [1]),

@@ -46,11 +46,13 @@ class Plans(RuleBasedStateMachine):
         self.queue = VirtualQueue(PoolPolicy(), nodes=NODES, task_minutes=TAKES, racks=RACKS)
         self.promised: dict[str, Any] = {}
         """Places that others were asked to leave, by whom they are for."""
+        self.moves_per_hour = 0
         self.rng = random.Random(0)
 
-    @initialize(policy=st.sampled_from(POLICIES), seed=st.integers(0, 2**16))
-    def begin(self, policy: PoolPolicy, seed: int) -> None:
-        self.queue = VirtualQueue(policy, nodes=NODES, task_minutes=TAKES, racks=RACKS)
+    @initialize(policy=st.sampled_from(POLICIES), seed=st.integers(0, 2**16), moves=st.sampled_from((0, 2, 50)))
+    def begin(self, policy: PoolPolicy, seed: int, moves: int) -> None:
+        self.queue = VirtualQueue(policy, nodes=NODES, task_minutes=TAKES, racks=RACKS, moves_per_hour=moves)
+        self.moves_per_hour = moves
         self.rng = random.Random(seed)
 
     @rule(seed=st.integers(0, 2**16), count=st.integers(1, 6))
@@ -84,6 +86,8 @@ class Plans(RuleBasedStateMachine):
         for name, places in before.items():
             assert name in starts, "nobody has left in vain"
             assert starts[name].placements == places
+        for name, places in self.queue.came_back.items():
+            assert starts[name].placements == places, "who was moved goes on where it was moved to"
         for name, start in starts.items():
             if name in waiting:
                 assert tuple(place.slots for place in start.placements) == waiting[name].pods, "gangs start whole"
@@ -92,7 +96,7 @@ class Plans(RuleBasedStateMachine):
             pool = self.queue.snapshot
             made = self.queue.plan_again()
             assert plan(self.shuffled(pool)) == made
-            if not (list(made.starts) or made.preempted or made.nominated):
+            if not (list(made.starts) or made.preempted or made.nominated or made.moved):
                 return
         raise AssertionError("one plan undoes what another has done")
 
@@ -104,9 +108,13 @@ class Plans(RuleBasedStateMachine):
         given = {one.allocation: one.placements for one in made.nominated}
         assert all(given.values())
         self.promised |= given
-        for one in made.preempted:
-            places = {place.node for place in self.promised[one.makes_room_for]}
-            assert places & {node for node, _ in self.queue.held[one.allocation].pods}
+        asked = [(one.allocation, one.makes_room_for) for one in made.preempted]
+        asked += [(one.allocation, one.makes_room_for) for one in made.moved]
+        for allocation, makes_room_for in asked:
+            places = {place.node for place in self.promised[makes_room_for]}
+            assert places & {node for node, _ in self.queue.held[allocation].pods}
+        moved_lately = sum(at > self.queue.now - timedelta(hours=1) for at in self.queue.moved_at)
+        assert moved_lately <= self.moves_per_hour
 
     def shuffled(self, pool: PoolSnapshot) -> PoolSnapshot:
         def mixed(items: Any) -> Any:

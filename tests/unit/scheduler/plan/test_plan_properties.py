@@ -119,6 +119,8 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             requested_at=draw(moments()),
             position=draw(positions()),
             preemptible=draw(st.booleans()),
+            movable=draw(st.booleans()),
+            blocked_nodes=draw(st.frozensets(st.sampled_from(NODES), max_size=1)),
             leaving=draw(st.sampled_from((False, False, True))),
             started_at=NOW - timedelta(seconds=draw(st.sampled_from((5, 600)))),
             ends_at=draw(st.none() | st.just(NOW + timedelta(minutes=5))),
@@ -157,6 +159,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         limits=draw(st.dictionaries(st.sampled_from(("ann", "bob", "lab")), slot_limits() | hour_limits())),
         weights=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "j1")), st.sampled_from((0.0, 0.5, 2.0)))),
         past_use=draw(st.dictionaries(st.sampled_from(("x", "y", "team", "team/x")), st.floats(0.0, 9.0))),
+        moves_left=draw(st.sampled_from((0, 1, 3))),
         policy=draw(policies()),
         now=NOW,
     )
@@ -177,7 +180,7 @@ def charges(pool: PoolSnapshot, made: Plan) -> Counter[str]:
 def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
     """The pool after ``made``, when nobody has left yet."""
     starts = {start.allocation: start for start in made.starts}
-    leaving = {one.allocation for one in made.preempted}
+    leaving = {one.allocation for one in made.preempted} | {one.allocation for one in made.moved}
     charged = charges(pool, made)
     limits = {
         key: msgspec.structs.replace(limit, rest_s=limit.rest_s + charged[key])
@@ -211,7 +214,17 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
             )
             continue
         pending.append(after.get(request.allocation, request))
-    return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending), limits=limits)
+    places = {one.allocation: tuple((place.node, place.slots) for place in one.placements) for one in made.moved}
+    return msgspec.structs.replace(
+        pool,
+        held=tuple(held),
+        pending=tuple(pending),
+        moving=tuple(
+            msgspec.structs.replace(one, pods=places[one.allocation]) for one in pool.held if one.allocation in places
+        ),
+        moves_left=pool.moves_left - len(made.moved),
+        limits=limits,
+    )
 
 
 def any_pools() -> st.SearchStrategy[PoolSnapshot]:
@@ -341,7 +354,8 @@ def test_nobody_leaves_in_vain(pool: PoolSnapshot) -> None:
         if one.makes_room_for:
             nodes = {place.node for place in places[one.makes_room_for]}
             assert nodes & {node for node, _ in victim.pods}
-    gone = {one.allocation for one in made.preempted} | {one.allocation for one in pool.held if one.leaving}
+    gone = {one.allocation for one in made.preempted} | {one.allocation for one in made.moved}
+    gone |= {one.allocation for one in pool.held if one.leaving}
     after = carried_out(pool, made)
     after = msgspec.structs.replace(after, held=tuple(one for one in after.held if one.allocation not in gone))
     started = {start.allocation: start.placements for start in plan(after).starts}
