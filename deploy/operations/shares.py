@@ -24,6 +24,11 @@ def add_parser(commands: Commands) -> None:
     )
     listing.add_argument("--json", action="store_true", help="as the api says it")
     listing.set_defaults(run=_list)
+    using = actions.add_parser(
+        "use", help="what was used of pools that remember it, and what shares get now", parents=[behind_the_command()]
+    )
+    using.add_argument("--json", action="store_true", help="as the api says it")
+    using.set_defaults(run=_use)
     setting = actions.add_parser("set", help="set a weight, or change it", parents=[behind_the_command()])
     _add_holder(setting)
     setting.add_argument("--weight", type=float, required=True, help="greater than 0; who has none weighs 1")
@@ -31,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     removing = actions.add_parser("delete", help="remove a weight", parents=[behind_the_command()])
     _add_holder(removing)
     removing.set_defaults(run=_delete)
-    for each in (listing, setting, removing):
+    for each in (listing, using, setting, removing):
         add_master_arguments(each)
 
 
@@ -44,6 +49,14 @@ def _list(arguments: Namespace) -> int:
     with calling(arguments) as master:
         shares = master.call("GET", _PATH)["shares"]
     for line in [json.dumps(shares, indent=2)] if arguments.json else as_lines(shares):
+        print(line)
+    return 0
+
+
+def _use(arguments: Namespace) -> int:
+    with calling(arguments) as master:
+        used = master.call("GET", _PATH)["used"]
+    for line in [json.dumps(used, indent=2)] if arguments.json else use_as_lines(used):
         print(line)
     return 0
 
@@ -75,3 +88,15 @@ def as_lines(shares: Sequence[Mapping[str, Any]]) -> list[str]:
 def _row(share: Mapping[str, Any]) -> tuple[str, ...]:
     who = f"{share['scope']} {in_a_line(share['name'])}"
     return who, f"{share['weight']:g}", in_a_line(share["setBy"]) or "-"
+
+
+def use_as_lines(used: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table: whose share of which pool, its weight, the slots that it has used on average, and those that it would
+    get now if all wanted everything."""
+    return in_columns([("POOL", "SHARE", "WEIGHT", "USED", "GETS"), *map(_use_row, used)])
+
+
+def _use_row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    path = " / ".join(f"{part['scope']} {in_a_line(part['name'])}" for part in one["share"])
+    slots = (f"{one[key]:.2f}" for key in ("usedSlots", "effectiveSlots"))
+    return in_a_line(one["resourcePool"]), path, f"{one['weight']:g}", *slots

@@ -91,3 +91,13 @@ def _added(before: Mapping[Holder, float], rows: Iterable[Mapping[Any, Any]]) ->
         key = (row["owner_id"], row["workspace_id"])
         found[key] = found.get(key, 0.0) + row["used"]
     return found
+
+
+class UseOfPools:
+    """Of all pools that remember it. Those who read it at the same time may share one."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, DecayedUse] = {}
+
+    def of(self, pool: str, half_life_s: int) -> DecayedUse:
+        return self._of.setdefault(pool, DecayedUse(pool, timedelta(seconds=half_life_s)))

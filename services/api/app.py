@@ -14,6 +14,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
 from libs.outbound.forward_proxy import ForwardProxy
+from libs.slot_hours.decayed_use import UseOfPools
 from libs.slot_hours.period_use import PeriodUse
 from libs.tasks.proxy_tokens import SECRET_BYTES, ProxyTokens
 from services.api.access.logins import Logins
@@ -51,6 +52,8 @@ class App:
     """What was read of experiments that projects have in common, in this process."""
     period_use: PeriodUse = field(default_factory=PeriodUse)
     """What counts against limits of slot-hours, as it was read in this process."""
+    past_use: UseOfPools = field(default_factory=UseOfPools)
+    """What shares have used of pools that remember it, as it was read in this process."""
     level_maker: LevelMaker = field(default_factory=LevelMaker)
     """Of long series, for the requests of this process."""
     landmarks: Landmarks = field(default_factory=Landmarks)

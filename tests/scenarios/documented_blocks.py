@@ -207,6 +207,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         used("resources:", "tests/integration/api/experiments/test_fallback_pools.py"),
         used("resolute maintenance add", "tests/integration/operations/test_maintenance.py"),
         accepted("resource_pools:"),
+        accepted("resource_pools:"),
     ),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),
     "docs/simulator.md": (

@@ -12,14 +12,9 @@ from libs.cluster.config import ShareKind
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.slot_hours.decayed_use import Holder
+from libs.slot_hours.share_paths import part, used_by_share
+from libs.slot_hours.teams import teams_of
 
-# The groups that stand for one user are nobody's team.
-_GROUPS: Final = PreparedStatement("""
-    SELECT DISTINCT ON (m.user_id) m.user_id, m.group_id
-    FROM group_members m JOIN groups g ON g.id = m.group_id
-    WHERE m.user_id = ANY(:users) AND g.user_id IS NULL
-    ORDER BY m.user_id, natural_sort_key(g.name COLLATE "C"), g.id
-""")
 _WEIGHTS: Final = PreparedStatement("SELECT scope, subject_id, weight FROM share_weights")
 
 Row = Mapping[Any, Any]
@@ -57,32 +52,14 @@ class Shares(Struct, frozen=True):
         return found
 
     def _parts(self, row: Row) -> list[str]:
-        return [self._part(kind, row) for kind in self.share_by]
+        return [part(kind, row["owner_id"], row["workspace_id"], self.groups) for kind in self.share_by]
 
     def _weights_within(self, path: str) -> dict[str, float]:
         """Of the shares that a path leads through."""
         parts = path.split("/")
         return {
-            "/".join(parts[: depth + 1]): self.weights[part] for depth, part in enumerate(parts) if part in self.weights
+            "/".join(parts[: depth + 1]): self.weights[one] for depth, one in enumerate(parts) if one in self.weights
         }
-
-    def _part(self, kind: ShareKind, row: Row) -> str:
-        if kind == "workspace":
-            return f"workspace {row['workspace_id']}"
-        owner = row["owner_id"]
-        if kind == "group" and owner in self.groups:
-            return f"group {self.groups[owner]}"
-        return f"user {owner}"  # who is in no group has a share beside those of the groups
-
-    def past_use_of(self, used: Mapping[Holder, float]) -> dict[str, float]:
-        """What was used by shares, by their paths, when owners have ``used`` so much in workspaces."""
-        found: dict[str, float] = {}
-        for (owner, workspace), slots in sorted(used.items()):
-            path = ""
-            for part in self._parts({"owner_id": owner, "workspace_id": workspace}):
-                path = f"{path}/{part}" if path else part
-                found[path] = found.get(path, 0.0) + slots
-        return found
 
 
 async def load_shares(
@@ -101,10 +78,9 @@ async def load_shares(
     groups: dict[int, int] = {}
     weights: dict[str, float] = {}
     if "group" in share_by:
-        having = {owner for owner, _ in used}
-        users = sorted({row["owner_id"] for row in rows if row["owner_id"] is not None} | having)
-        groups = {row["user_id"]: row["group_id"] for row in await _GROUPS.rows(connection, users=users)}
+        owners = {row["owner_id"] for row in rows if row["owner_id"] is not None}
+        groups = await teams_of(connection, owners | {owner for owner, _ in used})
     if weighted and share_by:
         found = await _WEIGHTS.rows(connection)
         weights = {f"{row['scope']} {row['subject_id']}": row["weight"] for row in found}
-    return Shares(share_by, groups, weights, Shares(share_by, groups).past_use_of(used))
+    return Shares(share_by, groups, weights, used_by_share(used, share_by, groups))

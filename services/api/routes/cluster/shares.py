@@ -8,14 +8,27 @@ from services.api.actions.cluster.shares import remove_share, set_share
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
+from services.api.queries.cluster.share_use import list_used
 from services.api.queries.cluster.shares import list_shares
 from services.api.wire.base import Empty
 from services.api.wire.cluster.shares import GetSharesQuery, GetSharesResponse, SetShareRequest, ShareResponse
 
 
 async def get_shares(call: Call[App, GetSharesQuery, None]) -> GetSharesResponse:
-    async with call.app.db.read() as connection:
-        return GetSharesResponse(shares=await list_shares(connection, call.query, rights=call.rights))
+    app = call.app
+    async with app.db.read() as connection:
+        return GetSharesResponse(
+            shares=await list_shares(connection, call.query, rights=call.rights),
+            used=await list_used(
+                connection,
+                call.query,
+                cluster=app.cluster,
+                capacity=app.capacity,
+                use=app.past_use,
+                rights=call.rights,
+                now=app.clock.now(),
+            ),
+        )
 
 
 async def put_share(call: Call[App, None, SetShareRequest]) -> ShareResponse:

@@ -25,6 +25,24 @@ class Share(Message, kw_only=True):
     set_at: str | None = None
 
 
+class SharePart(Message, kw_only=True):
+    scope: HolderScope
+    name: str
+
+
+class UsedShare(Message, kw_only=True):
+    """Of a pool that remembers use (``half_life``)."""
+
+    resource_pool: str
+    share: list[SharePart]
+    """Whose it is, the outermost first: a user within a group, for example."""
+    weight: float
+    used_slots: float
+    """Used on average, where less counts the longer ago it was."""
+    effective_slots: float
+    """Of the pool as it is now, if all who have used some of it wanted everything."""
+
+
 class ShareResponse(Message, kw_only=True):
     share: Share
 
@@ -35,3 +53,5 @@ class GetSharesQuery(Message):
 
 class GetSharesResponse(Message, kw_only=True):
     shares: list[Share]
+    used: list[UsedShare]
+    """Of pools that remember use, and of those who have used some of them."""
