@@ -20,6 +20,7 @@ from libs.cluster.config import (
     TaskGatewayConfig,
     TasksConfig,
     TlsConfig,
+    TopologyConfig,
     WebhooksConfig,
 )
 from libs.cluster.oidc import check_oidc
@@ -46,6 +47,7 @@ def check(config: ClusterConfig) -> None:
     some."""
     _check_pools(config)
     _check_slots(config)
+    _check_topologies(config)
     defaults = _all_defaults(config)
     if failures := [failure for key, each in defaults.items() for failure in _failed_pod_checks(each, key)]:
         raise InvalidRequest(check_failed(failures))
@@ -154,6 +156,33 @@ def _check_slot_resource(pool: PoolConfig, config: ClusterConfig) -> None:
     is_extended = slash and _DOMAIN.fullmatch(domain) and _LABEL_LIKE.fullmatch(rest)
     if not is_extended or re.fullmatch(r"(.*\.)?kubernetes\.io", domain):
         raise InvalidRequest(f"{place}: {name!r} is no extended resource, such as nvidia.com/mig-1g.5gb")
+
+
+def _check_topologies(config: ClusterConfig) -> None:
+    """Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/."""
+    of_pools = {f"resource_pools[{pool.pool_name}]": pool.scheduler for pool in config.resource_pools}
+    for owner, scheduler in {"resource_manager": config.resource_manager.scheduler, **of_pools}.items():
+        if scheduler is not None and scheduler.topology is not None:
+            _check_topology(scheduler.topology, f"{owner}.scheduler.topology", config)
+
+
+def _check_topology(topology: TopologyConfig, place: str, config: ClusterConfig) -> None:
+    if not config.resource_manager.is_kubernetes:
+        raise InvalidRequest(f"{place}: only nodes of Kubernetes have labels")
+    if not topology.levels:
+        raise InvalidRequest(f"{place}.levels: must name a label of nodes, such as topology.kubernetes.io/zone")
+    for level in topology.levels:
+        domain, slash, name = level.rpartition("/")
+        if not _LABEL_LIKE.fullmatch(name) or (slash and not _DOMAIN.fullmatch(domain)):
+            raise InvalidRequest(f"{place}.levels: {level!r} is no key of a label, such as topology.kubernetes.io/zone")
+        if topology.levels.count(level) > 1:
+            raise InvalidRequest(f"{place}.levels: {level} is there twice")
+    default = topology.default
+    if default.preferred and default.required:
+        raise InvalidRequest(f"{place}.default: must name one level, either as preferred or as required")
+    for kind, level in (("preferred", default.preferred), ("required", default.required)):
+        if level and level not in topology.levels:
+            raise InvalidRequest(f"{place}.default.{kind}: {level} is none of the levels: {', '.join(topology.levels)}")
 
 
 def _check_gateway(gateway: TaskGatewayConfig) -> None:

@@ -34,6 +34,21 @@ MAX_PORT: Final = 65535
 ShareKind = Literal["workspace", "group", "user"]
 
 
+class TopologyDefault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    preferred: str = ""
+    """A level, in one domain of which the pods of a task run where there is room."""
+    required: str = ""
+    """The same, for which they wait."""
+
+
+class TopologyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    levels: tuple[str, ...]
+    """Keys of labels of nodes whose values name what is near each other, the widest first: ``[example.com/zone,
+    example.com/rack]``."""
+    default: TopologyDefault = TopologyDefault()
+    """What holds for work of several pods whose configuration has no ``resources.topology``."""
+
+
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["priority", "fair_share", "fifo", "round_robin", "kubernetes"] = "priority"
     """Who starts next: by priority and then by age; by whose share is used least; by age alone; or one job after the
@@ -65,6 +80,8 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Requests that may start before it then, until slots are kept for it again and without an end."""
     max_overtaken_for: Annotated[float, Meta(ge=0)] = 14400
     """Seconds after which they are kept again, however few have started before it."""
+    topology: TopologyConfig | None = None
+    """Which nodes are near each other, for work of several pods. None is that nobody says."""
 
     def __post_init__(self) -> None:
         if self.half_life is None:

@@ -133,6 +133,6 @@ _experiment: Final = object_with(
     log_policies=merge_log_policies,
     min_checkpoint_period=_whole,
     min_validation_period=_whole,
-    resources=object_with(devices=list_keyed_by("container_path")),
+    resources=object_with(devices=list_keyed_by("container_path"), topology=_whole),
     searcher=_union("name", searcher.COMMON_FIELDS, object_with(max_length=_whole)),
 )

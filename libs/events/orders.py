@@ -124,6 +124,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     network_mode: str = "bridge"
     shm_size_bytes: int | None = None
     blocked_nodes: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """The only ones that its pods may run on, where pods have to be near each other; () is all."""
     priority: int | None = None
     submitted_at: datetime | None = None
     """When the job of the task was submitted."""

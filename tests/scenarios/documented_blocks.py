@@ -207,6 +207,8 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         used("resources:", "tests/integration/api/experiments/test_fallback_pools.py"),
         used("resolute maintenance add", "tests/integration/operations/test_maintenance.py"),
         accepted("resource_pools:"),
+        used("resources:", "tests/integration/api/experiments/test_topology.py"),
+        accepted("resource_manager:"),
         accepted("resource_pools:"),
     ),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),

@@ -12,6 +12,7 @@ from libs.shapes.fallback_pools import fallback_pools
 from libs.shapes.shape import MOST_COUNTED, Fields, flag, number, record, text, whole
 from libs.shapes.sizes import memory_size
 from libs.shapes.time_limits import time_limit
+from libs.shapes.topology import topology
 
 COMMON_FIELDS: Final[Fields] = {
     "max_slots": whole(0, MOST_COUNTED),
@@ -24,6 +25,7 @@ COMMON_FIELDS: Final[Fields] = {
     "devices": devices,
     "time_limit": time_limit,
     "fallback_pools": fallback_pools,
+    "topology": topology,
 }
 """Fields that every kind of task has; an experiment counts its slots per trial, other tasks have ``slots``."""
 

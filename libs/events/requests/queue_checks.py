@@ -25,6 +25,8 @@ class HypotheticalRequest(Struct, frozen=True, kw_only=True):
     preemption_timeout_s: int = 3600
     pod_spec: dict[str, Any] | None = None
     """What would be stored of it in its ``environment``."""
+    topology: dict[str, str] = {}
+    """The same in its ``resources``; empty where it says nothing."""
     owner_id: int
     workspace_id: int
 
@@ -38,6 +40,8 @@ class EmptyPoolRequest(Struct, frozen=True, kw_only=True):
     num_pods: int
     pod_spec: dict[str, Any] | None = None
     """What would be stored of it in its ``environment``."""
+    topology: dict[str, str] = {}
+    """The same in its ``resources``; empty where it says nothing."""
 
 
 class WaitingRequest(Struct, frozen=True, kw_only=True):

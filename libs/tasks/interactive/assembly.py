@@ -18,7 +18,15 @@ from libs.shapes.shape import Object
 from libs.tasks.interactive.defaults import default_config
 from libs.tasks.interactive.overlay import overlay
 
-_OPTIONAL: Final = ("fallback_pools", "max_slots", "native_parallel", "preemptible", "shm_size", "time_limit")
+_OPTIONAL: Final = (
+    "fallback_pools",
+    "max_slots",
+    "native_parallel",
+    "preemptible",
+    "shm_size",
+    "time_limit",
+    "topology",
+)
 """Resources that are shown only when somebody asked for them."""
 
 

@@ -46,6 +46,7 @@ from libs.shapes.shape import (
 )
 from libs.shapes.sizes import memory_size
 from libs.shapes.time_limits import time_limit
+from libs.shapes.topology import topology
 from libs.tasks.interactive.durations import duration
 
 CLEARED_BY_NULL: Final = frozenset(
@@ -62,6 +63,7 @@ CLEARED_BY_NULL: Final = frozenset(
         "shm_size",
         "tensorboard_args",
         "time_limit",
+        "topology",
         "work_dir",
     }
 )
@@ -210,6 +212,7 @@ def _resources(*, strict: bool) -> Shape:
             "is_single_node": flag,
             "time_limit": time_limit,
             "fallback_pools": fallback_pools,
+            "topology": topology,
             "preemptible": flag,
         },
         strict=strict,

@@ -26,18 +26,25 @@ ANSWERS_WITHIN_S: Final = 2.0
 
 
 async def check_requirements(
-    app: App, *, pool: str, task_type: str, slots: int, num_pods: int, pod_spec: Mapping[str, Any] | None
+    app: App,
+    *,
+    pool: str,
+    task_type: str,
+    slots: int,
+    num_pods: int,
+    pod_spec: Mapping[str, Any] | None,
+    topology: Mapping[str, str] | None = None,
 ) -> list[LaunchWarning]:
     """Warnings about a task that may have to wait for ever; raises InvalidRequest when it certainly would.
 
-    pod_spec  that of the complete configuration
+    pod_spec, topology  those of the complete configuration
     Where a pool may grow, or no node of its cluster has come yet, the task is accepted with a warning.
     """
     capacity = app.capacity.of(pool)
     if capacity is None or not capacity.shapes or not capacity.nodes:
         return []  # nothing is known of nodes but slots, or there is none yet
     can_grow = app.cluster.can_grow(pool)
-    if can_grow and not pod_spec:
+    if can_grow and not pod_spec and not topology:
         return []  # it asks for slots alone, of which there may be more tomorrow
     asked = EmptyPoolRequest(
         pool=pool,
@@ -45,6 +52,7 @@ async def check_requirements(
         slots=slots,
         num_pods=num_pods,
         pod_spec=None if pod_spec is None else dict(pod_spec),
+        topology=dict(topology or {}),
     )
     answer = await _answer(app, asked)
     if answer is None or answer.is_possible:

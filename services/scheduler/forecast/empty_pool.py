@@ -36,9 +36,11 @@ def in_empty_pool(asked: EmptyPoolRequest, capacity: PoolCapacity | None, memory
         submitted_at=EPOCH,
         requested_at=EPOCH,
         needs=memory.needs_of_pod(asked.task_type, asked.pod_spec, each, capacity),
+        topology=memory.topology(asked.topology),
     )
-    nodes = nodes_of(capacity, shaped=memory.shaped(capacity))
-    [decision] = plan(PoolSnapshot(nodes=nodes, pending=(request,)), memory.eligibility).decisions
+    nodes = nodes_of(capacity, shaped=memory.shaped(capacity), domains=memory.domains(capacity))
+    pool = PoolSnapshot(nodes=nodes, pending=(request,), levels=memory.levels)
+    [decision] = plan(pool, memory.eligibility).decisions
     return answer_of(decision)
 
 

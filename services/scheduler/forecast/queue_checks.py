@@ -37,6 +37,7 @@ from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
@@ -180,7 +181,8 @@ class QueueChecks:
                 )
                 for ident, request in requests.items()
             }
-            snapshot = _with_needs(loaded.snapshot, needs)
+            topologies = {ident: memory.topology(request.topology) for ident, request in requests.items()}
+            snapshot = _with_needs(loaded.snapshot, needs, topologies)
             ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]
             kinds = await run_kinds(connection, ids)
             await submitted.rollback()
@@ -238,10 +240,16 @@ def _estimated(answer: QueueAnswer, estimate: StartEstimate) -> QueueAnswer:
     )
 
 
-def _with_needs(snapshot: PoolSnapshot, needs: Mapping[str, PodRequirements | None]) -> PoolSnapshot:
-    """``needs``: of some that are pending."""
+def _with_needs(
+    snapshot: PoolSnapshot,
+    needs: Mapping[str, PodRequirements | None],
+    topologies: Mapping[str, TopologyRequest | None],
+) -> PoolSnapshot:
+    """``needs`` and ``topologies``: of some that are pending."""
     pending = (
-        msgspec.structs.replace(one, needs=needs[one.allocation]) if one.allocation in needs else one
+        msgspec.structs.replace(one, needs=needs[one.allocation], topology=topologies[one.allocation])
+        if one.allocation in needs
+        else one
         for one in snapshot.pending
     )
     return msgspec.structs.replace(snapshot, pending=tuple(pending))

@@ -146,6 +146,7 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=int(shm_size) if shm_size is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
+            nodes=self._nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
             queue_position=_position(task),
@@ -198,6 +199,7 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=stored.shm_size_bytes if stored.shm_size_bytes is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
+            nodes=self._nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
             queue_position=_position(task),
@@ -213,6 +215,16 @@ class TaskMaterial:
         """
         on_kubernetes = self._cluster.resource_manager.marks_disabled_nodes
         return tuple(sorted({*row.blocked_nodes, *(() if on_kubernetes else self._disabled_nodes)}))
+
+    def _nodes(self, row: AllocationRow) -> tuple[str, ...]:
+        """Those that it was given, for gangs of pools with a topology: others may not be near each other.
+
+        Others are left to the scheduler of the cluster, which knows better what has become of the nodes since.
+        """
+        pool = self._cluster.pool(row.pool)
+        if row.num_pods == 1 or pool is None or self._cluster.scheduler_of(pool).topology is None:
+            return ()
+        return tuple(sorted({place["node"] for place in row.places}))
 
     def _owner(self, task: Row) -> Owner:
         return owner_of_task(

@@ -12,10 +12,12 @@ from libs.db.engine import Connection
 from libs.events.capacity import PoolCapacity
 from libs.slot_hours.decayed_use import DecayedUse
 from libs.slot_hours.period_use import PeriodUse
+from services.scheduler.orders.topologies import domains_of_nodes, topology_of
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
+from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.pod_needs import PodNeeds
 from services.scheduler.queue.restricting.shared_nodes import SharedNodes, shared_nodes
 from services.scheduler.queue.shaped_nodes import shaped_nodes
@@ -32,6 +34,8 @@ class PoolMemory:
         self.past_use = None if half_life_s is None else DecayedUse(pool.pool_name, timedelta(seconds=half_life_s))
         """Of the pool; None where it remembers none."""
         self._grows = pool.growth is not None
+        self._topology = cluster.scheduler_of(pool).topology
+        self._domains: Mapping[str, tuple[str, ...]] = {}
         self._needs = PodNeeds(cluster=cluster, pool=pool.pool_name)
         self._shapes = ShapeTable()
         self._capacity: PoolCapacity | None = None
@@ -57,7 +61,28 @@ class PoolMemory:
             self._capacity = capacity
             nodes = shaped_nodes(capacity, self._shapes) if capacity.shapes else ()
             self._shaped = {node.name: node for node in nodes}
+            self._domains = domains_of_nodes(self._shaped, self.levels)
         return self._shaped
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Of the topology of the pool."""
+        return () if self._topology is None else self._topology.levels
+
+    def domains(self, capacity: PoolCapacity) -> Mapping[str, tuple[str, ...]]:
+        """Where each node is in them, by name; nothing where nobody says it."""
+        self.shaped(capacity)
+        return self._domains
+
+    def topology(self, said: Mapping[str, str] | None) -> TopologyRequest | None:
+        """What is asked for by what a configuration says."""
+        return topology_of(said, self._topology)
+
+    def topology_of_allocation(self, row: Mapping[Any, Any]) -> TopologyRequest | None:
+        """The same of an allocation of the last ``needs``; None where it is a single pod."""
+        if row["num_pods"] == 1:
+            return None
+        return topology_of(self._needs.topologies.get(row["allocation_id"]), self._topology)
 
     async def needs(
         self, connection: Connection, rows: Iterable[Mapping[Any, Any]], capacity: PoolCapacity | None

@@ -26,6 +26,7 @@ from services.scheduler.plan.snapshot import (
     PoolPolicy,
     PoolSnapshot,
 )
+from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
 from services.scheduler.queue.growth_rows import grows, load_growth, sees_nodes
@@ -186,10 +187,13 @@ async def load_pool(
             shared.keys_of(row),
             expected=expected_of(row, past),
             needs=needs.get(row["allocation_id"]),
+            topology=memory.topology_of_allocation(row),
         )
         for row in held
     ]
-    nodes = None if capacity is None else nodes_of(capacity, excluded, memory.shaped(capacity), lent)
+    nodes = None
+    if capacity is not None:
+        nodes = nodes_of(capacity, excluded, memory.shaped(capacity), lent, domains=memory.domains(capacity))
     windows = await windows_ahead(connection, now) if restrictions.has_maintenance else []
     snapshot = PoolSnapshot(
         nodes=nodes,
@@ -209,6 +213,7 @@ async def load_pool(
                 expected=expected_of(row, past),
                 needs=needs.get(row["allocation_id"]),
                 moved_to=moves.places.get(row["allocation_id"], ()),
+                topology=memory.topology_of_allocation(row),
             )
             for row in pending
         ),
@@ -223,6 +228,7 @@ async def load_pool(
         half_life=None if scheduler.half_life_s is None else timedelta(seconds=scheduler.half_life_s),
         policy=policy_of(scheduler, larger_priority_first=manager.larger_priority_first),
         growth=growth,
+        levels=memory.levels,
         now=now,
     )
     return LoadedPool(
@@ -256,17 +262,20 @@ def nodes_of(
     excluded: Iterable[str] = (),
     shaped: Mapping[str, ShapedNode] | None = None,
     lent: Lent = NOTHING_LENT,
+    *,
+    domains: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[NodeSlots, ...]:
     """The nodes with what others leave of them.
 
     excluded  those that an administrator has disabled
     shaped    what is known of nodes beside slots, by name
     lent      what tasks of other pools hold, as rows say it
+    domains   where nodes are in the levels of the topology, by name
 
     Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
     """
     disabled = frozenset(excluded)
-    known = shaped or {}
+    known, near = shaped or {}, domains or {}
     return tuple(
         NodeSlots(
             name=node.name,
@@ -275,6 +284,7 @@ def nodes_of(
             max_aux=capacity.max_aux_containers_per_node,
             available=node.enabled and not node.draining and node.name not in disabled,
             shaped=known.get(node.name),
+            domains=near.get(node.name, ()),
         )
         for node in capacity.nodes
     )
@@ -292,6 +302,7 @@ def held_of(
     *,
     expected: timedelta | None = None,
     needs: PodRequirements | None = None,
+    topology: TopologyRequest | None = None,
 ) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
     placed = held_elsewhere(row)
@@ -310,6 +321,7 @@ def held_of(
         ends_at=ends_at_of(row),
         expected=expected,
         needs=needs,
+        topology=topology,
         movable=_is_movable(row, placed),
         blocked_nodes=frozenset(row["blocked_nodes"]),
     )
@@ -360,6 +372,7 @@ def request_of(
     expected: timedelta | None = None,
     needs: PodRequirements | None = None,
     moved_to: tuple[Placement, ...] = (),
+    topology: TopologyRequest | None = None,
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
@@ -371,6 +384,7 @@ def request_of(
         position=position_of(row),
         blocked_nodes=frozenset(row["blocked_nodes"]),
         needs=needs,
+        topology=topology,
         namespace=row["namespace"],
         limits=limits,
         share=share,

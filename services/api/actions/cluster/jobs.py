@@ -21,6 +21,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
 from libs.cluster.time_limits import limit_in_pool
+from libs.cluster.topology import check_topology
 from libs.config.stored import count_in, part
 from libs.db.engine import Database
 from libs.db.outbox import announce
@@ -211,6 +212,7 @@ async def _new_pool(
         raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")
     single_pod = bool(resources.get("is_single_node"))
     check_resources(cluster, capacity.of(pool), pool=pool, slots=slots, single_pod=single_pod)
+    check_topology(cluster, pool, resources)
     new: dict[str, Any] = {"resource_pool": pool}
     if (limit := limit_in_pool(cluster, pool, count_in(resources, "time_limit"))) is not None:
         new["time_limit"] = limit  # for the allocations that its trials get there

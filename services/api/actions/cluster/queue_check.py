@@ -14,6 +14,7 @@ import msgspec
 
 from libs.cluster.resolution import PodSplit, split_slots
 from libs.cluster.time_limits import limit_in_pool
+from libs.cluster.topology import check_topology
 from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
@@ -65,6 +66,7 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
                 is_preemptible=submission.is_preemptible,
                 preemption_timeout_s=submission.preemption_timeout_s,
                 pod_spec=_pod_spec_in(submission, variant.pool),
+                topology=resources.get("topology") or {},
                 owner_id=owner_id,
                 workspace_id=submission.workspace_id,
             )
@@ -102,9 +104,20 @@ def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
     elsewhere = (
         _variant(app, f"resources.resource_pool: {pool.pool_name}", pool.pool_name, slots, limit, single=single)
         for pool in app.cluster.resource_pools
-        if pool.pool_name != chosen and pool.pool_name not in submission.unavailable_pools
+        if pool.pool_name != chosen
+        and pool.pool_name not in submission.unavailable_pools
+        and _has_level(app, pool.pool_name, submission)
     )
     yield from [found for found in elsewhere if found is not None][:_MOST_POOLS]
+
+
+def _has_level(app: App, pool: str, submission: Submission) -> bool:
+    """Whether a pool has the level of the topology that is asked for."""
+    try:
+        check_topology(app.cluster, pool, submission.config["resources"])
+    except InvalidRequest:
+        return False
+    return True
 
 
 def _pod_spec_in(submission: Submission, pool: str) -> dict[str, Any] | None:

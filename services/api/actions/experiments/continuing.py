@@ -19,6 +19,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.time_limits import with_time_limit
+from libs.cluster.topology import check_topology
 from libs.config import (
     apply_invariants,
     check_stored,
@@ -107,6 +108,7 @@ async def continue_experiment(
         unavailable_pools=project.unavailable_pools,
     )
     config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
+    check_topology(app.cluster, pool, config["resources"])
     policies.check_launch(config["resources"])
     users_pod = await check_pods_of_users(
         connection,

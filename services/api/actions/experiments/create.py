@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import split_slots
 from libs.cluster.time_limits import with_time_limit
+from libs.cluster.topology import check_topology
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.jobs.pool_offers import store_offers
 from libs.db.new_trials import take_local_ids
@@ -87,6 +88,7 @@ async def prepare_experiment(
         config = await computed(small, _complete, app, user, template, project, policies, pool=pool, now=now)
         task = _offered(fixed, config, project, pool)
         config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
+        check_topology(app.cluster, pool, config["resources"])
         policies.check_launch(config["resources"])
         users_pod = await check_pods_of_users(
             connection,
@@ -178,9 +180,14 @@ async def _check_requirements(app: App, pool: str, config: Object) -> list[Launc
     resources = config["resources"]
     slots, single = resources["slots_per_trial"], bool(resources.get("is_single_node"))
     split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
-    pod_spec = config["environment"].get("pod_spec")
     return await check_requirements(
-        app, pool=pool, task_type="TRIAL", slots=slots, num_pods=split.num_pods, pod_spec=pod_spec
+        app,
+        pool=pool,
+        task_type="TRIAL",
+        slots=slots,
+        num_pods=split.num_pods,
+        pod_spec=config["environment"].get("pod_spec"),
+        topology=resources.get("topology"),
     )
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool, split_slots
 from libs.cluster.time_limits import with_time_limit
+from libs.cluster.topology import check_topology
 from libs.config.secrets import mask_secrets
 from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.outbox import announce
@@ -126,6 +127,7 @@ async def prepare_generic_task(
         unavailable_pools=project.unavailable_pools,
     )
     config["resources"] = completed(app, offered, with_time_limit(app.cluster, pool, config["resources"]))
+    check_topology(app.cluster, pool, config["resources"])
     policies.check_launch(config["resources"])
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(
@@ -143,6 +145,7 @@ async def prepare_generic_task(
         slots=wanted.pool.slots,
         num_pods=num_pods,
         pod_spec=config["environment"].get("pod_spec"),
+        topology=config["resources"].get("topology"),
     )
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"

@@ -63,7 +63,8 @@ class Domains:
 
 
 def domains_of(pool: PoolSnapshot) -> Domains | None:
-    """None where no gang asks for any."""
-    if not any(one.topology is not None and len(one.pods) > 1 for one in pool.pending):
+    """None where no gang asks for any that waits or may be moved."""
+    waits = any(one.topology is not None and len(one.pods) > 1 for one in pool.pending)
+    if not waits and not any(one.movable and one.topology is not None and len(one.pods) > 1 for one in pool.held):
         return None
     return Domains(pool.levels, {node.name: node.domains for node in pool.nodes or ()})

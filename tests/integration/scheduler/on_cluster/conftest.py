@@ -63,13 +63,21 @@ class ClusterPool:
         self._loops = loops
 
     async def gang(
-        self, slots: int, *, runs_s: float | None = 1.0, priority: int = 50, selector: dict[str, str] | None = None
+        self,
+        slots: int,
+        *,
+        runs_s: float | None = 1.0,
+        priority: int = 50,
+        selector: dict[str, str] | None = None,
+        topology: dict[str, str] | None = None,
     ) -> int:
         """Submit a trial; without ``runs_s`` its pods run until they are deleted."""
         notes = {} if runs_s is None else {"sim/run-seconds": str(runs_s)}
         # As the api merges it from the defaults of the pool, before an experiment is stored.
         pod = {"metadata": {"annotations": notes}, "spec": {"nodeSelector": {LABEL: self._mark, **(selector or {})}}}
-        resources = {"slots_per_trial": slots, "resource_pool": POOL, "priority": priority}
+        resources: Json = {"slots_per_trial": slots, "resource_pool": POOL, "priority": priority}
+        if topology is not None:
+            resources["topology"] = topology
         return await self.api.create(resources=resources, max_restarts=0, environment={"pod_spec": pod})
 
     async def restart_scheduler(self) -> None:

@@ -65,6 +65,13 @@ SPEC_CASES = [
         at="resources.devices",
     ),
     Case(
+        "a topology is taken whole",
+        {"required": "zone"},
+        {"preferred": "rack"},
+        {"required": "zone"},
+        at="resources.topology",
+    ),
+    Case(
         "storage over a fragment without type",
         storage(type="gcs", bucket="water", save_experiment_best=3),
         kept(10, 10, 10),

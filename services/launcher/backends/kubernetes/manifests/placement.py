@@ -1,4 +1,4 @@
-"""Keeps pods off nodes that are disabled or excluded, whatever their user says.
+"""Keeps pods off nodes that are disabled or excluded, and on those that they were given, whatever their user says.
 
 Terms of a node selector are alternatives, so a restriction has to stand in each of them.
 Source: docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 4.6;
@@ -18,8 +18,11 @@ Json = dict[str, Any]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str]) -> Json:
-    """The pod's ``affinity`` with our restrictions. ``user_spec`` is left unchanged. Raises InvalidRequest."""
+def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str], nodes: Sequence[str] = ()) -> Json:
+    """The pod's ``affinity`` with our restrictions. ``user_spec`` is left unchanged. Raises InvalidRequest.
+
+    nodes  the only ones that it may run on; () is all
+    """
     affinity = object_at(user_spec, "affinity", "spec")
     node_affinity = object_at(affinity, "nodeAffinity", "spec.affinity")
     required = object_at(node_affinity, _REQUIRED, "spec.affinity.nodeAffinity")
@@ -28,18 +31,23 @@ def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str]) ->
     kept = [term for term in terms if term.get("matchExpressions") or term.get("matchFields")]
     if terms and not kept:
         return affinity
-    restricted = [_restricted(term, cluster_id, blocked_nodes) for term in kept or [{}]]
+    restricted = [
+        _restricted(term, cluster_id, blocked_nodes, node) for term in kept or [{}] for node in (*nodes,) or ("",)
+    ]
     node_affinity[_REQUIRED] = {**required, "nodeSelectorTerms": restricted}
     return {**affinity, "nodeAffinity": node_affinity}
 
 
-def _restricted(term: Json, cluster_id: str, blocked_nodes: Sequence[str]) -> Json:
+def _restricted(term: Json, cluster_id: str, blocked_nodes: Sequence[str], own: str) -> Json:
+    """``own`` is the only node that matches; "" is all."""
     disabled = {"key": node_label(cluster_id), "operator": "DoesNotExist"}
     expressions = objects_at(term, "matchExpressions")
     fields = objects_at(term, "matchFields")
     for node in dict.fromkeys(blocked_nodes):
         # The API server refuses more than one value in a requirement on a field.
         fields.append({"key": "metadata.name", "operator": "NotIn", "values": [node]})
+    if own:
+        fields.append({"key": "metadata.name", "operator": "In", "values": [own]})
     restricted = {
         **term,
         "matchExpressions": expressions if disabled in expressions else [*expressions, disabled],

@@ -89,7 +89,7 @@ def pod_template(
     pod_spec = {
         **wanted,
         "restartPolicy": "Never",
-        "affinity": placed(wanted, cluster_id=traits.cluster_id, blocked_nodes=spec.blocked_nodes),
+        "affinity": placed(wanted, cluster_id=traits.cluster_id, blocked_nodes=spec.blocked_nodes, nodes=spec.nodes),
         "initContainers": [*before, init_container(spec, archives=files.archives, mounts=mounted.init)],
         "containers": [*others, main_container(spec, traits, own, env=environment.entries, mounts=mounted.main)],
         "volumes": [*objects_at(wanted, "volumes", "spec"), *mounted.volumes],

@@ -59,3 +59,19 @@ def test_other_affinity_is_kept_and_nothing_is_changed_in_place(other: str) -> N
     found = placed(spec, cluster_id="c", blocked_nodes=("n",))
     assert found[other] == {"x": 1}
     assert repr(spec) == before
+
+
+def test_a_pod_that_was_given_nodes_runs_on_no_other() -> None:
+    zone = {"key": "zone", "operator": "Exists"}
+    spec = affinity({"matchExpressions": [zone]})
+    found = placed(spec, cluster_id="c", blocked_nodes=("x",), nodes=("a", "b"))["nodeAffinity"][REQUIRED]
+    assert [(term["matchExpressions"], term["matchFields"]) for term in found["nodeSelectorTerms"]] == [
+        (
+            [zone, DISABLED],
+            [
+                {"key": "metadata.name", "operator": "NotIn", "values": ["x"]},
+                {"key": "metadata.name", "operator": "In", "values": [node]},
+            ],
+        )
+        for node in ("a", "b")
+    ]
