@@ -14,7 +14,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup setup-interactive setup-storages setup-fuzz demo test test-slow test-unit check up down bench bench-cluster test-chaos test-fuzz test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup setup-interactive setup-storages setup-fuzz demo test test-slow test-unit check up down bench bench-cluster simulation test-chaos test-fuzz test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # What uv installs is compiled when it is first imported: here once, instead of by every process of the first start.
 COMPILED := services.api.main, services.scheduler.main, services.scheduler.acting, services.launcher.main, \
@@ -180,6 +180,12 @@ docs: setup $(DOCS)/.installed
 # BENCHMARKS="idle submit" is these only.
 bench: setup
 	@$(BIN)/python -m tests.bench.run --output bench.json $(BENCHMARKS)
+
+# Half an hour of one core; what has its result already is not run again.
+simulation: setup
+	@test -n "$(TRACES)" || { echo "A folder with traces is needed (docs/simulation-results.md): make simulation TRACES=FOLDER" >&2; exit 1; }
+	@$(BIN)/python -m tests.load.simulate.matrix $(TRACES) build/simulation
+	@$(BIN)/python -m tests.load.simulate.page build/simulation docs/simulation-results.md
 
 # Best with 64 simulated nodes, which hold 5,000 pods.
 bench-cluster: setup

@@ -212,6 +212,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         accepted("resource_pools:"),
     ),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),
+    "docs/simulation-results.md": (Row("make simulation", How.TARGETS, "tests/unit/docs/test_blocks.py"),),
     "docs/simulator.md": (
         used("make setup", "tests/unit/load/simulate/test_measures.py"),
         shown(".venv/bin/python -m tests.load.simulate.kueue", "it needs a file of another repository"),

@@ -15,6 +15,8 @@ from libs.states.trial import STOPPING, TrialState
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PICTURES: Final = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
+PLOTS: Final = sorted((ROOT / "docs" / "plots").glob("*.svg"))
+"""Of simulations, which are drawn anew with their results."""
 SHOWN: Final = re.compile(r"!\[([^\]]*)\]\(([^)\s]+\.svg)\)")
 SVG: Final = "{http://www.w3.org/2000/svg}"
 COLOURS: Final = re.compile(r"svg \{ (--bg.*?)\}", re.DOTALL)
@@ -64,7 +66,9 @@ def test_a_picture_fits_the_pages(picture: Path) -> None:
 
 
 def test_every_picture_that_is_shown_is_there() -> None:
-    assert set(shown_pictures()) == set(PICTURES)
+    shown = shown_pictures()
+    assert set(shown) == {*PICTURES, *PLOTS}
+    assert all(all(instead) for instead in shown.values()), "a document shows one without a text that stands for it"
 
 
 def test_the_architecture_has_all_services() -> None:

@@ -53,6 +53,8 @@ class Measures(Struct, frozen=True, kw_only=True):
     """Slots times run time that had to be repeated, of all jobs of the trace."""
     foreseen_error_s: Spread
     """Between the first instant for which a start was foreseen and the start."""
+    foreseen_wait_s: Spread
+    """How long those waited whose start was foreseen."""
     run_time_error: Spread
     """By which factor the estimate of the run time was too large or too small; 1 is right."""
     never_started: int
@@ -73,7 +75,9 @@ def measure(outcome: Outcome) -> Measures:
     by_user = _grouped(list(zip(jobs, slowdowns, strict=True)), lambda pair: pair[0].job.user)
     capacity = outcome.workload.slots * (end - begin)
     foreseen = [
-        abs(one.started_s - one.foreseen_s) for one in jobs if one.started_s is not None and one.foreseen_s is not None
+        (abs(one.started_s - one.foreseen_s), _wait_s(one, outcome))
+        for one in jobs
+        if one.started_s is not None and one.foreseen_s is not None
     ]
     return Measures(
         policy=outcome.policy,
@@ -89,7 +93,8 @@ def measure(outcome: Outcome) -> Measures:
         fairness=jain([sum(value for _, value in pairs) / len(pairs) for pairs in by_user.values()]),
         evictions=sum(one.evictions for one in outcome.jobs),
         lost_slot_s=sum(one.lost_s * one.job.slots for one in outcome.jobs),
-        foreseen_error_s=spread(foreseen),
+        foreseen_error_s=spread([error for error, _ in foreseen]),
+        foreseen_wait_s=spread([wait for _, wait in foreseen]),
         run_time_error=spread([_factor(one.estimate_s, one.job.run_s) for one in jobs]),
         never_started=sum(one.started_s is None for one in outcome.jobs),
         makespan_s=outcome.ended_s,

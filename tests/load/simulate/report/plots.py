@@ -52,16 +52,21 @@ STYLE: Any = {
 }
 WAITS = ((60, "1 min"), (600, "10 min"), (3600, "1 h"), (21_600, "6 h"), (86_400, "1 d"), (604_800, "1 week"))
 DAY_S = 86_400.0
+PLOTS = ("utilisation", "waits", "sizes")
 
 
-def draw(report: Report, curves: Sequence[Curves], folder: Path, stem: str) -> list[Path]:
-    """Write the plots into ``folder``; returns their paths."""
+def draw(
+    report: Report, curves: Sequence[Curves], folder: Path, stem: str, wanted: Sequence[str] = PLOTS
+) -> list[Path]:
+    """Write the plots that are ``wanted`` into ``folder``; returns their paths."""
     import matplotlib as mpl
 
     mpl.use("svg")
     paths = []
     with mpl.rc_context(STYLE):
-        for name, plot in (("utilisation", _utilisation), ("waits", _waits), ("sizes", _sizes)):
+        for name, plot in zip(PLOTS, (_utilisation, _waits, _sizes), strict=True):
+            if name not in wanted:
+                continue
             path = folder / f"{stem}-{name}.svg"
             figure = plot(report, curves)
             figure.savefig(path, metadata={"Date": None, "Creator": None})
