@@ -61,7 +61,8 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fitting_policy: Literal["best", "worst"] = "best"
     """Whether a task goes to the fullest node that has room for it, or to the emptiest."""
     allow_heterogeneous_fits: bool = False
-    """Whether a task of several nodes may have different numbers of slots on them; not applied."""
+    """Whether the pods of a task that needs more than ``max_slots_per_pod`` may have different numbers of slots: then
+    any number of slots can be asked for. Pools whose slots are cores of Kubernetes have pods of one size."""
     share_by: tuple[ShareKind, ...] = ()
     """With ``fair_share``: who divides the pool before jobs do, the outermost first. A user in several groups counts to
     the first by name, one in none has a share beside the groups. Empty: jobs alone, by their weights."""
@@ -581,6 +582,14 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             self.task_container_defaults.kubernetes.max_slots_per_pod,
         )
         return next((candidate for candidate in candidates if candidate is not None), None)
+
+    def divides_slots(self, pool_name: str) -> bool:
+        """Whether it is for plans to say how many slots each pod has, where one pod is not enough."""
+        pool = self.pool(pool_name)
+        if pool is None or not self.scheduler_of(pool).allow_heterogeneous_fits:
+            return False
+        # Pods on cores ask for them beside what else they do, so a node would not have room for any division.
+        return not (self.resource_manager.is_kubernetes and self.slot_type == "cpu")
 
     def log_outage_wait_s(self, pool_name: str) -> float:
         """What the pool says of its own, or the cluster does."""

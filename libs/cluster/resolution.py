@@ -7,13 +7,18 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
+from libs.cluster.pod_sizes import usable_slots
 from libs.errors import InvalidRequest
-from libs.events.capacity import NodeCapacity
+from libs.events.capacity import NodeCapacity, PoolCapacity
 
 
 class PodSplit(Struct, frozen=True):
     num_pods: int
+    """At least, where plans divide the slots."""
     slots_per_pod: int
+    """At most, where plans divide the slots."""
+    divided_slots: int = 0
+    """Slots over all pods where plans divide them; 0 where pods are alike."""
 
 
 def resolve_pool(
@@ -47,10 +52,13 @@ def resolve_pool(
     return name
 
 
-def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool = False) -> PodSplit:
+def split_slots(
+    slots: int, max_slots_per_pod: int | None, *, single_pod: bool = False, divides: bool = False
+) -> PodSplit:
     """How many pods of how many slots make up ``slots`` (docs/reference/harness-protocol.md 3.1).
 
     ``max_slots_per_pod`` None means that nothing limits a pod. Raises InvalidRequest when no split exists.
+    divides  plans divide what is too much for one pod, so that any number of slots will do
     """
     if slots <= 0:
         return PodSplit(1, max(slots, 0))
@@ -61,6 +69,8 @@ def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool =
             "validating resources: invalid resource request: "
             f"slots ({slots}) must be < max_slots_per_pod ({max_slots_per_pod}) on single pod"
         )
+    if divides and max_slots_per_pod > 0:
+        return PodSplit(-(-slots // max_slots_per_pod), max_slots_per_pod, slots)
     if max_slots_per_pod == 0 or slots % max_slots_per_pod:
         raise InvalidRequest(
             "validating resources: invalid resource request: "
@@ -69,11 +79,25 @@ def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool =
     return PodSplit(slots // max_slots_per_pod, max_slots_per_pod)
 
 
+def split_in_pool(
+    config: ClusterConfig, capacity: PoolCapacity | None, *, pool: str, slots: int, single_pod: bool = False
+) -> PodSplit:
+    """How many pods of how many slots make up ``slots`` in ``pool``. Raises InvalidRequest when no split exists.
+
+    capacity  of the pool, None while its launcher was not seen; one that makes no uneven pods gets none
+    """
+    divides = config.divides_slots(pool) and (capacity is None or capacity.uneven_pods)
+    return split_slots(slots, config.max_slots_per_pod(pool), single_pod=single_pod, divides=divides)
+
+
 def could_fit(split: PodSplit, nodes: Iterable[NodeCapacity], *, excluded: Collection[str] = ()) -> bool:
     """Whether all pods would find a place on ``nodes`` if nothing else ran; those that are disabled may come back.
 
     excluded  names of nodes that they must not run on; a pod without slots fits on any other
     """
     each = split.slots_per_pod
+    if split.divided_slots:
+        usable = (usable_slots(node.slots, each) for node in nodes if node.name not in excluded)
+        return sum(usable) >= split.divided_slots
     places = (node.slots // each if each else split.num_pods for node in nodes if node.name not in excluded)
     return sum(places) >= split.num_pods

@@ -61,6 +61,9 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     """Each once; what nodes refer to."""
     launcher_requests: dict[str, int] = {}
     """What the launcher's own containers request in each pod, beside what the task does."""
+    uneven_pods: bool = False
+    """Whether the launcher runs allocations whose pods differ in slots: launchers of releases before do not, nor those
+    that cannot see nodes."""
     seen_at: str = ""
     revision: int = 0
     """Larger than that of every observation by the same launcher that it is at least as new as, and smaller than those

@@ -36,6 +36,8 @@ class ObservedPod(Struct, frozen=True, kw_only=True):
     """Of the ports that are proxied, as ``TaskSpec.proxy_ports`` has them, where a gateway stands before the pod."""
     devices: tuple[str, ...] = ()
     """Ids of the slots it holds on its node."""
+    slots: int = 0
+    """How many it has, where the pods of its allocation differ in that; 0 where they do not."""
     has_to_leave: bool = False
     """Somebody in the cluster, as a scheduler that preempts, has asked for its place."""
     exit_code: int | None = None

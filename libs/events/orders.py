@@ -102,6 +102,10 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     slots: int
     """Slots over all pods; 0 is an auxiliary task."""
     num_pods: int = 1
+    pod_slots: tuple[int, ...] = ()
+    """Slots of each pod, the largest first, where they differ; () where each pod has as many as any other."""
+    pod_nodes: tuple[str, ...] = ()
+    """Where the planner saw room for each of ``pod_slots``: on any other node a pod might take the place of another."""
     session_token: str
     user_token: str
     environment: Environment = Environment()
@@ -137,8 +141,14 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     """Trace context of the decision to start it; the task gets it as ``TRACEPARENT``."""
 
     @property
+    def slots_by_pod(self) -> tuple[int, ...]:
+        """Of each pod, in rank order."""
+        return self.pod_slots or (self.slots_per_pod,) * self.num_pods
+
+    @property
     def slots_per_pod(self) -> int:
-        return self.slots // self.num_pods
+        """Of the largest pod, where they differ."""
+        return self.pod_slots[0] if self.pod_slots else self.slots // self.num_pods
 
 
 class Order(Struct, frozen=True, kw_only=True, tag_field="type", tag="order"):

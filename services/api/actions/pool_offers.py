@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from libs.cluster.fallbacks import FIELD, complete_fallbacks
-from libs.cluster.resolution import split_slots
+from libs.cluster.resolution import split_in_pool
 from libs.cluster.time_limits import limit_in_pool
 from libs.config.differences import difference
 from libs.db.jobs.pool_offers import PoolOffer
@@ -75,14 +75,18 @@ async def offers_of(
     fallbacks = resources.get("fallback_pools") or ()
     if not fallbacks:
         return ()
-    split = split_slots(task.slots, app.cluster.max_slots_per_pod(task.pool), single_pod=task.single_pod)
+    split = split_in_pool(
+        app.cluster, app.capacity.of(task.pool), pool=task.pool, slots=task.slots, single_pod=task.single_pod
+    )
     limit = resources.get("time_limit")
     offers = [PoolOffer(pool=task.pool, rank=0, after_s=0, num_pods=split.num_pods, time_limit_s=limit)]
     for rank, entry in enumerate(fallbacks, start=1):
         name = entry["pool"]
         try:
             check_resources(app.cluster, app.capacity.of(name), pool=name, slots=task.slots, single_pod=task.single_pod)
-            split = split_slots(task.slots, app.cluster.max_slots_per_pod(name), single_pod=task.single_pod)
+            split = split_in_pool(
+                app.cluster, app.capacity.of(name), pool=name, slots=task.slots, single_pod=task.single_pod
+            )
             limit = limit_in_pool(app.cluster, name, task.time_limit_s)
             there = await in_pool(name)
         except InvalidRequest as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from libs.cluster.config import ClusterConfig
-from libs.cluster.resolution import could_fit, split_slots
+from libs.cluster.resolution import could_fit, split_in_pool
 from libs.errors import InvalidRequest
 from libs.events.capacity import PoolCapacity
 from services.api.wire.experiments.experiments import LaunchWarning
@@ -27,7 +27,7 @@ def check_resources(
     """
     if slots == 0:
         return []
-    split = split_slots(slots, cluster.max_slots_per_pod(pool), single_pod=single_pod)
+    split = split_in_pool(cluster, capacity, pool=pool, slots=slots, single_pod=single_pod)
     if capacity is None or could_fit(split, capacity.nodes):
         return []
     has_none_yet = cluster.resource_manager.is_kubernetes and not capacity.nodes

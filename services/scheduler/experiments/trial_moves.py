@@ -200,11 +200,9 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
     slots = _slots(resources)
     try:
         pool = _resolved_pool(locked)
-        split = split_slots(
-            slots,
-            locked.cluster.max_slots_per_pod(pool),
-            single_pod=bool(resources.get("is_single_node")),
-        )
+        single = bool(resources.get("is_single_node"))
+        most, divides = locked.cluster.max_slots_per_pod(pool), locked.cluster.divides_slots(pool)
+        split = split_slots(slots, most, single_pod=single, divides=divides)
     except InvalidRequest as error:
         log.warning("trial.unfulfillable", trial=trial.id, error=str(error))
         locked.end_trial(trial, TrialState.ERROR, str(error))

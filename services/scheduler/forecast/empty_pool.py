@@ -10,7 +10,8 @@ from typing import Final
 
 from libs.events.capacity import PoolCapacity
 from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswer
-from services.scheduler.plan.decisions import Decision, Start
+from services.scheduler.allocations.pod_sizes import PoolDivision
+from services.scheduler.plan.decisions import Decision, Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import EPOCH, PendingAllocation, PoolSnapshot
@@ -23,15 +24,22 @@ IMPOSSIBLE: Final = frozenset(
 """Reasons for which something would wait as long as the nodes are what they are."""
 
 
-def in_empty_pool(asked: EmptyPoolRequest, capacity: PoolCapacity | None, memory: PoolMemory) -> QueueAnswer:
+def in_empty_pool(
+    asked: EmptyPoolRequest, capacity: PoolCapacity | None, memory: PoolMemory, division: PoolDivision
+) -> QueueAnswer:
     """Possible where nobody knows the capacity. Nodes that are out of service count as if they were in service."""
     if capacity is None:
         return QueueAnswer()
-    each = asked.slots // asked.num_pods
+    row = {"slots": asked.slots, "num_pods": asked.num_pods}
+    if division.has_to_wait(row):
+        return answer_of(Wait("", WaitReason.EQUAL_PODS))
+    most = division.most_per_pod(row)
+    each = 1 if most else asked.slots // asked.num_pods
     request = PendingAllocation(
         allocation="",
         job="",
-        pods=(each,) * asked.num_pods,
+        pods=(each,) * (asked.slots if most else asked.num_pods),
+        most_per_pod=most,
         priority=0,
         submitted_at=EPOCH,
         requested_at=EPOCH,

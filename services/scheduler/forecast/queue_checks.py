@@ -22,6 +22,7 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.errors import NotFound, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.requests.queue_checks import (
+    EmptyPoolRequest,
     HypotheticalRequest,
     QueueAnswer,
     QueueAnswers,
@@ -29,13 +30,16 @@ from libs.events.requests.queue_checks import (
     WaitingRequest,
 )
 from libs.ids import new_uuid
+from services.scheduler.allocations.pod_sizes import division_of, smallest_pod
 from services.scheduler.forecast.empty_pool import answer_of, in_empty_pool
 from services.scheduler.forecast.expectations import Expectations, expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
+from services.scheduler.plan.decisions import Wait
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot
 from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.pool_memory import PoolMemory
@@ -93,10 +97,7 @@ class QueueChecks:
 
     async def on_question(self, message: CoreMessage) -> bytes:
         asked = msgspec.json.decode(message.data, type=QueueCheck)
-        empty = tuple(
-            in_empty_pool(one, self._capacity(one.pool), self._memories[self._pool(one.pool).pool_name])
-            for one in asked.in_empty_pool[:MOST]
-        )
+        empty = tuple(self._in_empty_pool(one) for one in asked.in_empty_pool[:MOST])
         if not asked.requests and not asked.waiting:
             return msgspec.json.encode(QueueAnswers(answers=(), in_empty_pool=empty))  # nobody has to wait for that
         try:
@@ -176,9 +177,7 @@ class QueueChecks:
                 memory=memory,
             )
             needs = {
-                ident: memory.needs_of_pod(
-                    request.task_type, request.pod_spec, request.slots // request.num_pods, capacity
-                )
+                ident: memory.needs_of_pod(request.task_type, request.pod_spec, self._smallest(pool, request), capacity)
                 for ident, request in requests.items()
             }
             topologies = {ident: memory.topology(request.topology) for ident, request in requests.items()}
@@ -188,11 +187,19 @@ class QueueChecks:
             await submitted.rollback()
         return snapshot, expectations(snapshot, kinds, past)
 
+    def _in_empty_pool(self, asked: EmptyPoolRequest) -> QueueAnswer:
+        pool, capacity = self._pool(asked.pool).pool_name, self._capacity(asked.pool)
+        return in_empty_pool(asked, capacity, self._memories[pool], division_of(self._cluster, pool, capacity))
+
+    def _smallest(self, pool: PoolConfig, request: HypotheticalRequest) -> int:
+        return smallest_pod(self._cluster, pool.pool_name, slots=request.slots, num_pods=request.num_pods)
+
     async def _answer(
         self, ident: str, snapshot: PoolSnapshot, expected: Expectations, *, budget_s: float
     ) -> tuple[QueueAnswer, float]:
         """The answer, and how much of the budget it has taken."""
-        answer = answer_of(next(one for one in plan(snapshot).decisions if one.allocation == ident))
+        decided = (one for one in plan(snapshot).decisions if one.allocation == ident)
+        answer = answer_of(next(decided, Wait(ident, WaitReason.EQUAL_PODS)))
         if answer.starts_now or not answer.is_possible or snapshot.nodes is None:
             return answer, 0.0
         head = shortened(snapshot, self._settings.most)

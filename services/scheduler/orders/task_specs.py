@@ -28,6 +28,7 @@ from libs.tasks.environments import (
 from libs.tasks.stored import from_document
 from libs.tasks.users_pods import from_column
 from libs.tracing import TraceContext, parse_traceparent
+from services.scheduler.allocations.pod_sizes import uneven_sizes
 from services.scheduler.allocations.task_tokens import TaskTokens
 from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.transactions.rows import AllocationRow
@@ -132,6 +133,7 @@ class TaskMaterial:
             owner=self._owner(task),
             slots=row.slots,
             num_pods=row.num_pods,
+            **_division(row),
             session_token=tokens.session,
             user_token=tokens.user,
             environment=environment_of(config["environment"], self._cluster.slot_type if row.slots else "cpu"),
@@ -184,6 +186,7 @@ class TaskMaterial:
             owner=self._owner(task),
             slots=row.slots,
             num_pods=row.num_pods,
+            **_division(row),
             session_token=tokens.session,
             user_token=tokens.user,
             environment=stored.environment,
@@ -243,3 +246,9 @@ def _changes(task: Row, row: AllocationRow) -> dict[str, Any]:
 
 def _position(task: Row) -> str:
     return "" if task["queue_position"] is None else str(int(task["queue_position"]))
+
+
+def _division(row: AllocationRow) -> dict[str, Any]:
+    """The pods, where they differ in slots."""
+    sizes = uneven_sizes(row.places)
+    return {"pod_slots": sizes, "pod_nodes": tuple(place["node"] for place in row.places)} if sizes else {}

@@ -36,6 +36,8 @@ class FreeRoom:
 
 def _needed(request: PendingAllocation, has: int, largest: int) -> str:
     each, pods = request.pods[0], len(request.pods)
+    if request.most_per_pod:
+        return f"needs {_free_slots(pods)} in pods of at most {request.most_per_pod}; there is room for {has}"
     if pods == 1:
         return f"needs {_free_slots(each)}{' on one node' if each > 1 else ''}"
     if 2 * each > largest:

@@ -38,13 +38,15 @@ class Missing:
             bare = self._eligible.pods_when_bare(needs)
             if bare is None or bare >= len(request.pods):
                 return WaitReason.FOREIGN_PODS, ""
-            room = bare
+            room = room if request.most_per_pod else bare
         return WaitReason.TOO_LARGE, self._too_large(request, room)
 
     def in_one_domain(self, request: PendingAllocation) -> str:
         """What one that requires a domain waits for."""
         assert request.topology is not None
         pods = f"{len(request.pods)} pods of {_slots(request.pods[0])} each"
+        if request.most_per_pod:
+            pods = _divided(request)
         return f"needs {pods} in one {level_in_words(request.topology.level)}"
 
     def in_one_domain_now(self, request: PendingAllocation, most: int) -> str:
@@ -88,10 +90,16 @@ class Missing:
             return f"needs {_slots(request.slots)}; there is no node"
         selector = request.needs.node_selector if request.needs is not None else ()
         such = f" with {', '.join(f'{key}={value}' for key, value in selector)}" if selector else ""
+        if request.most_per_pod:
+            return f"needs {_divided(request)} on nodes{such}, which have room for {room}"
         if pods == 1:
             largest = max(node.slots for node in self._pool.nodes)
             return f"needs {_slots(slots)} on one node{such}; the largest node has {largest}"
         return f"needs {pods} pods of {_slots(slots)} each on nodes{such}, which have room for {room}"
+
+
+def _divided(request: PendingAllocation) -> str:
+    return f"{_slots(request.slots)} in pods of at most {request.most_per_pod}"
 
 
 def _slots(count: int) -> str:

@@ -26,6 +26,7 @@ class WaitReason(StrEnum):
     MOVED = "waiting for the nodes that it was moved to"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"
+    EQUAL_PODS = "the launcher of the resource pool makes pods of one size only, into which its slots cannot be divided"
     NO_PORTS = "waiting for ports to become free: running trials hold them all"
     WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
     SLOT_LIMIT = "a limit of slots at once is reached"

@@ -88,7 +88,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """How long it was expected to run when it started."""
     needs: PodRequirements | None = None
     topology: TopologyRequest | None = None
-    """As in ``PendingAllocation``, both."""
+    most_per_pod: int = 0
+    """As in ``PendingAllocation``, all three."""
     movable: bool = False
     """It may be asked to leave and start again elsewhere: all of its pods run code that saves its state."""
     blocked_nodes: frozenset[str] = frozenset()
@@ -105,6 +106,9 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     job: str
     pods: tuple[int, ...]
     """Slots of each pod, in rank order; the pods of a request are of one size, 0 for an auxiliary task."""
+    most_per_pod: int = 0
+    """Not 0: how many pods there are is for the plan to say, of so many slots at most, not all alike where need be;
+    ``pods`` are its slots one by one."""
     priority: int
     submitted_at: datetime
     """When its job was submitted."""

@@ -14,6 +14,7 @@ import msgspec
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
+from services.scheduler.allocations.pod_sizes import smallest_pod
 from services.scheduler.orders.pod_requirements import task_requirements
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements
@@ -94,7 +95,8 @@ class PodNeeds:
             stored |= {found["task_id"]: found for found in found_tasks}
         for row in rows:
             origin = row["job_id"] if row["task_type"] == "TRIAL" else row["task_id"]
-            each, found = row["slots"] // row["num_pods"], stored.get(origin, _NOTHING)
+            each = smallest_pod(self._cluster, self._pool, slots=row["slots"], num_pods=row["num_pods"])
+            found = stored.get(origin, _NOTHING)
             self._by_allocation[row["allocation_id"]] = self._of_kind(row["task_type"] or "", found["pod"], each)
             if found["topology"]:
                 self.topologies[row["allocation_id"]] = found["topology"]

@@ -29,7 +29,7 @@ from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, terminate
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Start
+from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Start, Wait
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
@@ -219,9 +219,10 @@ class PoolQueue:
         await write_moves(connection, name, made.moved, left, before=loaded.moves, made=made, now=loaded.snapshot.now)
         # Guests are told why they wait by their own pool, unless others leave for them here.
         nominated = nominated_after(made, loaded.snapshot.pending)
+        undivided = (Wait(allocation, WaitReason.EQUAL_PODS) for allocation in sorted(loaded.undivided))
         waits = [
             wait
-            for wait in (*made.waits, *portless)
+            for wait in (*made.waits, *portless, *undivided)
             if wait.allocation not in loaded.guests or wait.allocation in nominated
         ]
         changed_waits = [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.sentence]
@@ -309,7 +310,9 @@ class PoolQueue:
             row.wait_reason = ""
             row.priority = material.priority(row)
             row.namespace = loaded.namespaces.get(row.allocation_id, "")
-            row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].placements]
+            placements = chosen[row.allocation_id].placements
+            row.num_pods = len(placements)
+            row.places = [{"node": place.node, "slots": place.slots} for place in placements]
             row.ports = ports.get(row.allocation_id, {})
             if self._cluster.resource_manager.binds_by_itself:
                 not_there = kept_from(loaded.moves, row.allocation_id, loaded.snapshot.pending)

@@ -14,7 +14,7 @@ from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from libs.maintenance.rows import windows_ahead
-from services.scheduler.allocations.pod_nodes import nodes_of_pods
+from services.scheduler.allocations.pod_sizes import division_of, held_pods
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode
@@ -100,6 +100,8 @@ class LoadedPool(Struct, frozen=True):
     rows: Sequence[Mapping[Any, Any]] = ()
     """Of pending allocations."""
     moves: OpenMoves = NO_MOVES
+    undivided: Set[str] = frozenset()
+    """Pending allocations that are not in the snapshot: their pods would have to differ in size."""
 
 
 async def load_pool(
@@ -178,6 +180,11 @@ async def load_pool(
     weighted = scheduler.type == "fair_share" and restrictions.has_weights
     used = NOTHING_USED if memory.past_use is None else await memory.past_use.read(connection, now)
     shares = await load_shares(connection, scheduler.share_by, (*pending, *held), weighted=weighted, used=used)
+    division = division_of(cluster, pool.pool_name, capacity)
+    undivided = {row["allocation_id"] for row in pending if division.has_to_wait(row)}
+    reasons = {row["allocation_id"]: row["wait_reason"] for row in pending}
+    guests = guests_of(pool.pool_name, pending)
+    pending = [row for row in pending if row["allocation_id"] not in undivided] if undivided else pending
     needs = await memory.needs(connection, (*pending, *held), capacity)
     own = [
         held_of(
@@ -188,6 +195,7 @@ async def load_pool(
             expected=expected_of(row, past),
             needs=needs.get(row["allocation_id"]),
             topology=memory.topology_of_allocation(row),
+            most_per_pod=division.most_per_pod(row),
         )
         for row in held
     ]
@@ -214,6 +222,7 @@ async def load_pool(
                 needs=needs.get(row["allocation_id"]),
                 moved_to=moves.places.get(row["allocation_id"], ()),
                 topology=memory.topology_of_allocation(row),
+                most_per_pod=division.most_per_pod(row),
             )
             for row in pending
         ),
@@ -233,13 +242,14 @@ async def load_pool(
     )
     return LoadedPool(
         snapshot,
-        wait_reasons={row["allocation_id"]: row["wait_reason"] for row in pending},
+        wait_reasons=reasons,
         namespaces=namespaces,
         trials={row["allocation_id"] for row in pending if row["is_trial"]},
         disabled_nodes=excluded,
-        guests=guests_of(pool.pool_name, pending),
+        guests=guests,
         rows=pending,
         moves=moves,
+        undivided=undivided,
     )
 
 
@@ -303,6 +313,7 @@ def held_of(
     expected: timedelta | None = None,
     needs: PodRequirements | None = None,
     topology: TopologyRequest | None = None,
+    most_per_pod: int = 0,
 ) -> HeldAllocation:
     """What an allocation of this pool holds, and where."""
     placed = held_elsewhere(row)
@@ -322,7 +333,8 @@ def held_of(
         expected=expected,
         needs=needs,
         topology=topology,
-        movable=_is_movable(row, placed),
+        most_per_pod=most_per_pod,
+        movable=not most_per_pod and _is_movable(row, placed),
         blocked_nodes=frozenset(row["blocked_nodes"]),
     )
 
@@ -341,12 +353,10 @@ def _is_movable(row: Mapping[Any, Any], placed: HeldAllocation) -> bool:
 
 def held_elsewhere(row: Mapping[Any, Any]) -> HeldAllocation:
     """What an allocation holds. Pods that have ended hold nothing."""
-    slots = row["slots"] // row["num_pods"]
-    nodes = nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"])
     return HeldAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
-        pods=tuple((node, slots) for node in nodes),
+        pods=tuple(held_pods(row)),
         namespace=row["namespace"],
     )
 
@@ -373,11 +383,13 @@ def request_of(
     needs: PodRequirements | None = None,
     moved_to: tuple[Placement, ...] = (),
     topology: TopologyRequest | None = None,
+    most_per_pod: int = 0,
 ) -> PendingAllocation:
     return PendingAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
-        pods=(row["slots"] // row["num_pods"],) * row["num_pods"],
+        pods=(1,) * row["slots"] if most_per_pod else (row["slots"] // row["num_pods"],) * row["num_pods"],
+        most_per_pod=most_per_pod,
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
         requested_at=row["requested_at"],

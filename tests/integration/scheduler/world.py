@@ -123,10 +123,20 @@ class FakeLauncher:
     def _pods(self, allocation: str, state: str, **pod: Any) -> tuple[ObservedPod, ...]:
         spec = self.specs[allocation].spec
         assert spec is not None
-        return tuple(
-            ObservedPod(name=f"{allocation}-{rank}", state=state, node=self.node, **pod)  # type: ignore[arg-type]
+        nodes = spec.pod_nodes or (self.node,) * spec.num_pods
+        slots = spec.pod_slots or (0,) * spec.num_pods
+        pods = [
+            ObservedPod(
+                name=f"{allocation}-{rank}",
+                state=state,  # type: ignore[arg-type]
+                node=nodes[rank],
+                slots=slots[rank],
+                **pod,
+            )
             for rank in range(spec.num_pods)
-        )
+        ]
+        # Jobs of several sizes are not reported in the order of the ranks.
+        return tuple(reversed(pods) if spec.pod_slots else pods)
 
     async def _publish(self, allocation: str, **fields: Any) -> None:
         before = self.said.get(allocation)

@@ -11,7 +11,8 @@ seconds since its last checkpoint; ``since 60`` for seconds that it is blocked; 
 ``nominated node,node``; ``at 3`` for a job that was moved to where one would stand that was the fourth; ``back 2`` for
 what was preempted twice, and ``ago 60`` for seconds since it has come back; ``on gpu=a100,zone=x`` for labels that its
 nodes must have; ``cpu 4`` for cores of each pod, ``tolerates team`` for a taint; ``within rack`` and ``near rack`` for
-a level of the topology that is required, or preferred.
+a level of the topology that is required, or preferred; ``most 4`` for slots that the plan divides into pods of at most
+four.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ _WITH_VALUE = (
     "ago",
     "within",
     "near",
+    "most",
     *_ON_NODES,
 )
 
@@ -78,7 +80,7 @@ class Case(NamedTuple):
     """Those that start, in this order."""
     waits: Mapping[str, WaitReason] = {}
     places: Mapping[str, str] = {}
-    """Expected nodes of some requests, one per pod."""
+    """Expected nodes of some requests, one per pod; ``node:slots`` where that is said, too."""
     preempts: str = ""
     """Who is asked to leave, and for whom, as in ``a>b``; nothing after it: for nobody."""
     moves: str = ""
@@ -210,7 +212,8 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         word for index, word in enumerate(words) if word not in said and (not index or words[index - 1] not in said)
     }
     assert flags <= {"np", "mv", "leaving", "moving"}, flags
-    each = int(slots)
+    most = int(said.get("most", 0))
+    each = 1 if most and not nodes else int(slots)
     common: dict[str, Any] = {
         "allocation": name,
         "job": job or name,
@@ -223,6 +226,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         "position": position_at(START) + int(float(said["at"]) * _SECOND) if "at" in said else None,
         "preemptible": "np" not in flags,
         "topology": _topology(said),
+        "most_per_pod": most,
     }
     if nodes:
         started_at = NOW - timedelta(seconds=int(said.get("ran", 3600)))
@@ -240,7 +244,7 @@ def _read(part: str, at: datetime) -> HeldAllocation | PendingAllocation:
         )
     return PendingAllocation(
         **common,
-        pods=(each,) * int(pods or 1),
+        pods=(1,) * int(slots) if most else (each,) * int(pods or 1),
         blocked_nodes=_excluded(said),
         needs=_needs(said, each),
         runs_for=timedelta(seconds=int(said["for"])) if "for" in said else None,
@@ -286,7 +290,8 @@ def check(case: Case) -> Plan:
     details = {wait.allocation: wait.detail for wait in made.waits}
     assert {name: details.get(name) for name in case.details} == case.details
     for name, nodes in case.places.items():
-        assert [place.node for place in starts[name].placements] == nodes.split()
+        placed = [(place.node, place.slots) for place in starts[name].placements]
+        assert [f"{node}:{slots}" if ":" in nodes else node for node, slots in placed] == nodes.split()
     assert _in_words(made.growth) == case.grows
     reserved = {one.allocation: " ".join(place.node for place in one.reserved) for one in made.blocked}
     assert {name: reserved.get(name, "") for name in case.reserved} == case.reserved

@@ -9,6 +9,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.node_shapes import ReportedShape, ReportedTaint
 from libs.events.requests.queue_checks import EmptyPoolRequest
+from services.scheduler.allocations.pod_sizes import PoolDivision, division_of
 from services.scheduler.forecast.empty_pool import answer_of, in_empty_pool
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import EPOCH, HeldAllocation, PendingAllocation, PoolSnapshot
@@ -49,7 +50,9 @@ def capacities(draw: st.DrawFn) -> PoolCapacity:
 
 @st.composite
 def requests(draw: st.DrawFn) -> EmptyPoolRequest:
-    pods, each = draw(st.sampled_from(((1, 0), (1, 1), (1, 4), (1, 5), (2, 4), (3, 2), (5, 4))))
+    pods, slots = draw(
+        st.sampled_from(((1, 0), (1, 1), (1, 4), (1, 5), (2, 8), (3, 6), (5, 20), (2, 7), (3, 10)))
+    )  # the last two only where plans divide them
     container = {"name": "determined-container", "resources": {"requests": {"cpu": draw(st.sampled_from(("1", "3")))}}}
     selector = draw(st.sampled_from(({}, {"gpu": "a100"}, {"gpu": "h100"})))
     tolerations = draw(st.sampled_from(([], [{"operator": "Exists"}])))
@@ -57,7 +60,7 @@ def requests(draw: st.DrawFn) -> EmptyPoolRequest:
     return EmptyPoolRequest(
         pool="default",
         task_type="TRIAL",
-        slots=pods * each,
+        slots=slots,
         num_pods=pods,
         pod_spec=draw(st.sampled_from((None, {"spec": spec}))),
     )
@@ -68,14 +71,27 @@ def test_what_is_possible_among_others_is_possible_alone(
     capacity: PoolCapacity, asked: EmptyPoolRequest, running: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     memory = PoolMemory(cluster=CLUSTER, pool=POOL)
-    each = asked.slots // asked.num_pods
+    row = {"slots": asked.slots, "num_pods": asked.num_pods}
+    division = PoolDivision(most=4, divides=data.draw(st.booleans()), can_differ=True)
+    most = division.most_per_pod(row)
+    each = 1 if most else asked.slots // asked.num_pods
     needs = memory.needs_of_pod("TRIAL", asked.pod_spec, each, capacity)
     common = {"priority": 42, "submitted_at": EPOCH, "requested_at": EPOCH}
-    mine = PendingAllocation(allocation="x", job="x", pods=(each,) * asked.num_pods, needs=needs, **common)
+    pods = (each,) * (asked.slots if most else asked.num_pods)
+    mine = PendingAllocation(allocation="x", job="x", pods=pods, most_per_pod=most, needs=needs, **common)
     other = PendingAllocation(allocation="y", job="y", pods=(data.draw(st.sampled_from((1, 4))),), **common)
     held = [HeldAllocation(allocation=f"h{i}", job="h", pods=((f"n{n}", s),)) for i, (n, s) in enumerate(running)]
     disabled = data.draw(st.sets(st.sampled_from([node.name for node in capacity.nodes])))
     nodes = nodes_of(capacity, disabled, memory.shaped(capacity))
     decisions = plan(PoolSnapshot(nodes=nodes, held=tuple(held), pending=(other, mine))).decisions
     among_others = answer_of(next(one for one in decisions if one.allocation == "x"))
-    assert in_empty_pool(asked, capacity, memory).is_possible == among_others.is_possible
+    assert in_empty_pool(asked, capacity, memory, division).is_possible == among_others.is_possible
+
+
+def test_what_the_launcher_cannot_divide_has_to_wait() -> None:
+    asked = EmptyPoolRequest(pool="default", task_type="TRIAL", slots=7, num_pods=2, pod_spec=None)
+    node = NodeCapacity(name="n", devices=tuple(Device(id=str(i)) for i in range(8)))
+    capacity = PoolCapacity(pool="default", backend="kubernetes", nodes=(node,))
+    division = division_of(CLUSTER, "default", capacity)
+    answer = in_empty_pool(asked, capacity, PoolMemory(cluster=CLUSTER, pool=POOL), division)
+    assert (answer.is_possible, answer.starts_now, answer.reason_code) == (True, False, "equal_pods")

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from libs.cluster.resolution import PodSplit, split_slots
+from libs.cluster.resolution import PodSplit, split_in_pool
 from libs.cluster.time_limits import limit_in_pool
 from libs.cluster.topology import check_topology
 from libs.errors import InvalidRequest
@@ -90,7 +90,7 @@ def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
     other pools."""
     chosen, slots, single = submission.pool, submission.slots, submission.is_single_pod
     limit = submission.config["resources"].get("time_limit")
-    split = split_slots(slots, app.cluster.max_slots_per_pod(chosen), single_pod=single)
+    split = split_in_pool(app.cluster, app.capacity.of(chosen), pool=chosen, slots=slots, single_pod=single)
     yield Variant("", chosen, slots, split, limit)
     for offer in submission.offers:
         if offer.rank > 0:
@@ -161,8 +161,9 @@ def _first_to_start(pairs: Sequence[tuple[Variant, QueueAnswer]]) -> tuple[Varia
 def _variant(app: App, change: str, pool: str, slots: int, limit: int | None, *, single: bool) -> Variant | None:
     """None where it would be refused."""
     try:
-        split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
-        check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
+        capacity = app.capacity.of(pool)
+        split = split_in_pool(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
+        check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
         return Variant(change, pool, slots, split, limit_in_pool(app.cluster, pool, limit))
     except InvalidRequest:
         return None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.resolution import split_slots
+from libs.cluster.resolution import split_in_pool
 from libs.cluster.time_limits import with_time_limit
 from libs.cluster.topology import check_topology
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
@@ -179,7 +179,7 @@ def _offered(asked: Object, config: Object, project: ProjectRef, pool: str) -> O
 async def _check_requirements(app: App, pool: str, config: Object) -> list[LaunchWarning]:
     resources = config["resources"]
     slots, single = resources["slots_per_trial"], bool(resources.get("is_single_node"))
-    split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
+    split = split_in_pool(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
     return await check_requirements(
         app,
         pool=pool,

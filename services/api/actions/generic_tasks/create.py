@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.resolution import resolve_pool, split_slots
+from libs.cluster.resolution import resolve_pool, split_in_pool
 from libs.cluster.time_limits import with_time_limit
 from libs.cluster.topology import check_topology
 from libs.config.secrets import mask_secrets
@@ -261,8 +261,9 @@ def _choose_pool(app: App, wanted: GenericRequest, project: ProjectRef) -> tuple
             workspace_id=project.workspace_id,
             unavailable=project.unavailable_pools,
         )
-        warnings = check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
-        split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)
+        capacity = app.capacity.of(pool)
+        warnings = check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
+        split = split_in_pool(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
     except InvalidRequest as error:
         raise InvalidRequest(f"invalid resource configuration: {error}") from error
     return pool, split.num_pods, warnings

@@ -169,8 +169,10 @@ def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
 def _devices_by_node(row: Any, pods: Sequence[ObservedPod], device_type: DeviceType) -> dict[str, Devices]:
     """All slots of the allocation, on the nodes of its pods; which devices they are, only the nodes know."""
     slots: Counter[str] = Counter()
-    for rank in range(row.num_pods):
-        slots[(pods[rank].node if rank < len(pods) else "") or _NOWHERE] += row.slots // row.num_pods
+    for pod in pods[: row.num_pods]:
+        slots[pod.node or _NOWHERE] += pod.slots or row.slots // row.num_pods
+    if row.num_pods > len(pods):  # others were not seen yet
+        slots[_NOWHERE] += row.slots - slots.total()
     return {node: Devices(devices=[Device(type=device_type)] * count) for node, count in slots.items()}
 
 

@@ -12,7 +12,9 @@ class CheckedStart(Message, kw_only=True):
     resource_pool: str
     slots: int
     pods: int
+    """At least, where the pool has pods of different sizes."""
     slots_per_pod: int
+    """At most, where the pool has pods of different sizes."""
     starts_now: bool
     possible: bool
     """False when it would not even start if nothing else ran."""

@@ -26,7 +26,7 @@ from services.launcher.backends.kubernetes.capacity.slots import takes_pods
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
-from services.launcher.backends.kubernetes.manifests.names import job_name
+from services.launcher.backends.kubernetes.manifests.job_parts import job_parts
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
 from services.launcher.backends.kubernetes.placeholders.holding import Placeholders
 from services.launcher.cluster_admin import ClusterAdmin
@@ -84,7 +84,8 @@ class KubernetesBackend:
                 self._go_on(known, order)
             return
         spec = order.spec
-        name = job_name(spec, order.allocation, self._cluster_id) if spec is not None else order.allocation
+        parts = job_parts(spec, order.allocation, self._cluster_id) if spec is not None else ()
+        name = parts[0].name if parts else order.allocation
         tracked = TrackedAllocation(
             allocation=order.allocation,
             task=spec.task if spec is not None else "",
@@ -92,9 +93,13 @@ class KubernetesBackend:
             job_name=name,
             namespace=order.namespace or self._namespaces.own,
             slots_per_pod=spec.slots_per_pod if spec is not None else 0,
-            observed=ObservedState(num_pods=spec.num_pods if spec is not None else 1),
+            observed=ObservedState(
+                num_pods=spec.num_pods if spec is not None else 1,
+                job_names=tuple(part.name for part in parts) if len(parts) > 1 else (),
+            ),
             intent=Intent(stage="queued"),
             view=self._tracker.view(),
+            parts=parts,
         )
         if spec is None:
             tracked.intent.refuse("the order says run, but not what")

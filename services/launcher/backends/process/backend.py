@@ -240,13 +240,13 @@ class ProcessBackend:
 
     def _assign(self, order: Order) -> Assignment:
         spec = order.spec
-        num_pods, per_pod = (spec.num_pods, spec.slots_per_pod) if spec is not None else (1, 0)
+        pod_slots = spec.slots_by_pod if spec is not None else (0,)
         description = spec.description if spec is not None else "task"
         held = [device for each in self._live_assignments() for devices in each.devices for device in devices]
         return Assignment(
             order=order,
-            pods=tuple(pod_name(order.allocation, rank, description) for rank in range(num_pods)),
-            devices=take_devices(device_ids(self._slots), held, num_pods=num_pods, slots_per_pod=per_pod),
+            pods=tuple(pod_name(order.allocation, rank, description) for rank in range(len(pod_slots))),
+            devices=take_devices(device_ids(self._slots), held, pod_slots=pod_slots),
         )
 
     async def _launch(self, run: _Run) -> None:

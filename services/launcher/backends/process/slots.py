@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.node_shapes import ReportedShape
@@ -14,16 +15,17 @@ def device_ids(slots: int) -> tuple[str, ...]:
 
 
 def take_devices(
-    devices: Sequence[str], held: Iterable[str], *, num_pods: int, slots_per_pod: int
+    devices: Sequence[str], held: Iterable[str], *, pod_slots: Sequence[int]
 ) -> tuple[tuple[str, ...], ...]:
-    """Free devices for each pod in rank order, lowest first.
+    """Free devices for each pod in rank order, lowest first; each has so many slots as ``pod_slots`` says.
 
     The scheduler counts slots, and knows when they are free again. Where it is ahead of what is seen here, or the
     number of slots was reduced, pods get fewer devices than they asked for, which costs a process nothing.
     """
     taken = set(held)
     free = [device for device in devices if device not in taken]
-    return tuple(tuple(free[rank * slots_per_pod : (rank + 1) * slots_per_pod]) for rank in range(num_pods))
+    ends = tuple(accumulate(pod_slots))
+    return tuple(tuple(free[end - slots : end]) for slots, end in zip(pod_slots, ends, strict=True))
 
 
 def node_capacity(
@@ -71,5 +73,6 @@ def pool_capacity(pool: str, node: NodeCapacity, seen_at: str, *, linked_users_b
         max_slots_per_pod=node.slots,
         shapes=(ReportedShape(),),
         linked_users_blocked_by=linked_users_blocked_by,
+        uneven_pods=True,
         seen_at=seen_at,
     )

@@ -198,9 +198,8 @@ class Replay:
         for node, slots in held.pods:
             self._freed.setdefault(node, []).append((allocation, slots or 1))
         if allocation in self._left:
-            self._pending[allocation] = PendingAllocation(
-                **_common(held), pods=tuple(slots for _, slots in held.pods), requested_at=self.now
-            )
+            pods = (1,) * held.slots if held.most_per_pod else tuple(slots for _, slots in held.pods)
+            self._pending[allocation] = PendingAllocation(**_common(held), pods=pods, requested_at=self.now)
 
 
 def _common(one: HeldAllocation | PendingAllocation) -> dict[str, Any]:

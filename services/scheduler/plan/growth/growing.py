@@ -162,6 +162,7 @@ class GrowthOfPlan:
                 or kind in hopeless
                 or rests.get(wait.allocation, now) > now
                 or _stays(request)
+                or request.most_per_pod
             ):
                 is_first = False
                 continue

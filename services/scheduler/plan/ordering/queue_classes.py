@@ -13,6 +13,7 @@ from services.scheduler.plan.snapshot import PendingAllocation
 
 _ALIKE: Final = attrgetter(
     "pods",
+    "most_per_pod",
     "preemptible",
     "namespace",
     "limits",

@@ -96,7 +96,9 @@ class Consolidation:
         if not (self._moves_left and self._searches_left and self._held):
             return None
         demand = self._occupancy.demands.of(request)
-        if demand in self._failed or demand.stays_in_domain:
+        if (
+            demand in self._failed or demand.stays_in_domain or demand.most
+        ):  # slots that it may divide are not scattered
             return None
         later = self._occupancy.left_later(in_reserved=False)
         free = sum(left for node, left in later.by_node().items() if left > 0 and demand.allows(node))

@@ -105,6 +105,9 @@ class Places:
             before = left + self._given[node]
             after = before + units
             self._given[node] = after - left
+            if demand.most:
+                self.count += demand.places_in(after) - demand.places_in(before)
+                continue
             if after >= need:
                 self.count += after // need
             if before >= need:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from libs.cluster.pod_sizes import equal_sizes, usable_slots
 from services.scheduler.plan.nodes.amounts import CPU, PODS, Amounts, amounts
 from services.scheduler.plan.nodes.eligible import EligibleNodes, Names
 from services.scheduler.plan.nodes.requirements import PodRequirements
@@ -20,7 +21,7 @@ _NOWHERE: Final[frozenset[str]] = frozenset()
 class Demand:
     """Equal requests of a plan have one, so that what is found of it once need not be looked for again."""
 
-    __slots__ = ("excluded", "groups", "nodes", "pods", "requests", "topology", "units")
+    __slots__ = ("equal", "excluded", "groups", "most", "nodes", "pods", "requests", "topology", "units")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Demand:
         groups: frozenset[int] | None = None,
         requests: Amounts = (),
         topology: LevelChoice | None = None,
+        most: int = 0,
     ) -> None:
         """
         units     of each pod: slots, or a place for an auxiliary one
@@ -40,6 +42,7 @@ class Demand:
         groups    of the same nodes, as ``EligibleNodes.groups`` numbers them; None is all
         requests  of each pod, beside its units
         topology  how near to each other the pods are to be; None is anywhere
+        most      not 0: ``pods`` places of one unit each, to be divided into pods of so many units at most
         """
         self.units = units
         self.pods = pods
@@ -48,6 +51,12 @@ class Demand:
         self.groups = groups
         self.requests = requests
         self.topology = topology
+        self.most = most
+        self.equal = tuple(
+            Demand(units=size, pods=pods // size, excluded=excluded, nodes=nodes, groups=groups, requests=requests)
+            for size in equal_sizes(pods, most)
+        )
+        """What would do, too, and rather: pods of one size, the largest first."""
 
     @property
     def stays_in_domain(self) -> bool:
@@ -68,6 +77,7 @@ class Demand:
             nodes=self.nodes,
             groups=self.groups,
             requests=self.requests,
+            most=self.most,
         )
 
     def on(self, nodes: Iterable[str]) -> Demand:
@@ -82,6 +92,19 @@ class Demand:
         found = self.for_pods(self.pods)
         found.requests, found.topology = (), self.topology
         return found
+
+    def places_in(self, units: int) -> int:
+        """How many places so many free units of one node make."""
+        units = max(units, 0)
+        return usable_slots(units, self.most) if self.most else units // self.units
+
+    def pods_at(self, places: int) -> int:
+        """How many pods have so many places of one node."""
+        return -(-places // self.most) if self.most else places
+
+    def places_of(self, pods: int) -> int:
+        """How many places so many pods of one node may have at most."""
+        return pods * self.most if self.most else pods
 
     def allows(self, node: str) -> bool:
         return (self.nodes is None or node in self.nodes) and node not in self.excluded
@@ -111,7 +134,7 @@ class Demands:
         """What it asks of nodes as they are."""
         if request is self._last[0]:
             return self._last[1]
-        key = (request.pods, request.blocked_nodes, request.needs, request.topology)
+        key = (request.pods, request.most_per_pod, request.blocked_nodes, request.needs, request.topology)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._make(request, request.blocked_nodes, in_service=False)
@@ -120,7 +143,7 @@ class Demands:
 
     def when_in_service(self, request: PendingAllocation, excluded: Collection[str]) -> Demand:
         """What it would ask if every node were in service, with ``excluded`` in place of its own."""
-        key = (request.pods, frozenset(excluded), request.needs, request.topology)
+        key = (request.pods, request.most_per_pod, frozenset(excluded), request.needs, request.topology)
         found = self._in_service.get(key)
         if found is None:
             found = self._in_service[key] = self._make(request, excluded, in_service=True)
@@ -140,6 +163,7 @@ class Demands:
             groups=None if has_all or nodes is None else frozenset(self.groups.get(node, 0) for node in nodes),
             requests=beside_slots(needs),
             topology=self._choice(request),
+            most=request.most_per_pod,
         )
 
     def _choice(self, request: PendingAllocation) -> LevelChoice | None:

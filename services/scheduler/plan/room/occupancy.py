@@ -286,11 +286,15 @@ class Occupancy:
         demand, stock, now = self.demands.of(request), self._stock, self._pool.now
         requests = demand.requests
         others = Others(
-            pods=lambda node: stock.pods_unreserved(node, requests),
-            free_at=lambda node, count: stock.free_at(node, requests, count, now),
+            pods=lambda node: demand.places_of(stock.pods_unreserved(node, requests)),
+            free_at=lambda node, count: stock.free_at(node, requests, demand.pods_at(count), now),
         )
         free = {node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()}
-        total = {node: units - self._reserved[node] for node, units in self._total.items() if demand.allows(node)}
+        total = {
+            node: demand.places_in(units - self._reserved[node]) * demand.units
+            for node, units in self._total.items()
+            if demand.allows(node)
+        }
         find = partial(
             reserve,
             need=demand.units,
@@ -313,7 +317,8 @@ class Occupancy:
         for place in reservation.places:
             self._reserved[place.node] += place.slots
             self._kept[place.node] += max(reservation.kept[place.node], 0)
-            self._stock.keep(place.node, demand.requests, place.slots // demand.units, reservation.until)
+            pods = demand.pods_at(place.slots // demand.units)
+            self._stock.keep(place.node, demand.requests, pods, reservation.until)
         self._in_step(place.node for place in reservation.places)
 
     def _took(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> None:
@@ -387,10 +392,11 @@ class Occupancy:
     ) -> bool:
         """Whether just these places are free, together with the units that are ``coming``."""
         demand = self.demands.of(request)
+        pods = Counter(place.node for place in placements)
         return self._is_near(demand, placements) and all(
             demand.allows(node)
             and self._free.left(node) + coming.get(node, 0) >= count
-            and (not demand.requests or view.pods(node, demand.requests) >= count // demand.units)
+            and (not demand.requests or view.pods(node, demand.requests) >= pods[node])
             for node, count in _units(placements).items()
         )
 

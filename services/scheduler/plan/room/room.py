@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeAlias
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.lifetimes import EMPTY, Lifetimes, prolonged
-from services.scheduler.plan.snapshot import FittingPolicy, Placement
+from services.scheduler.plan.snapshot import FittingPolicy
 from services.scheduler.plan.topology.domain_units import DomainUnits
 from services.scheduler.plan.topology.domains import Domain, Domains
 
@@ -115,9 +115,9 @@ class Units:
 
     def pods_on(self, node: str, demand: Demand, units: int = 0, given: Mapping[str, int] | None = None) -> int:
         """How many of its pods have room on a node that it may use, if so many units and so much else were given."""
-        found = max((self._left[node] + units) // demand.units, 0)
+        found = demand.places_in(self._left[node] + units)
         if found and demand.requests and self._fits is not None:
-            return min(found, self._fits(node, demand.requests, given))
+            return min(found, demand.places_of(self._fits(node, demand.requests, given)))
         return found
 
     def pods_in(self, nodes: Iterable[str], demand: Demand, enough: int = ENOUGH) -> int:
@@ -153,6 +153,8 @@ class Units:
 
     def _count_units(self, demand: Demand) -> int:
         """Quick, as ten thousand nodes differ little in what is left."""
+        if demand.most:
+            return self._count_divided(demand)
         need, groups, excluded = demand.units, demand.groups, demand.excluded
         found = sum(
             left // need * nodes
@@ -163,6 +165,16 @@ class Units:
             return found
         without = (node for node in set(excluded) if demand.nodes is None or node in demand.nodes)
         return found - sum(max(self._left.get(node, 0), 0) // need for node in without)
+
+    def _count_divided(self, demand: Demand) -> int:
+        groups = demand.groups
+        found = sum(
+            demand.places_in(left) * nodes
+            for (left, group), nodes in self._nodes_by_left.items()
+            if groups is None or group in groups
+        )
+        without = (node for node in set(demand.excluded) if demand.nodes is None or node in demand.nodes)
+        return found - sum(demand.places_in(self._left.get(node, 0)) for node in without)
 
 
 class Room(Units):
@@ -206,6 +218,11 @@ class Room(Units):
     def left(self, node: str) -> int:
         """Units left on ``node``; 0 of one that is unknown."""
         return self._left.get(node, 0)
+
+    def preference(self, node: str, lasts: int) -> tuple[float, int]:
+        """The node with the smallest is preferred for a pod that is expected to run for that long."""
+        score, _, _, busy = self._key_of[node]
+        return score, prolonged(busy, lasts)
 
     def by_node(self) -> Mapping[str, int]:
         """Units left, as they are at the moment."""
@@ -309,27 +326,3 @@ class Room(Units):
             if name not in excluded and (fits is None or fits(name, requests) > placed.get(name, 0)):
                 return (wanted - number) % (1 << 64), name
         return None
-
-
-def place_gang(
-    room: Room, demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int = EMPTY
-) -> tuple[Placement, ...] | None:
-    """Find a node for every pod and take its units, or take nothing and return None: a gang that is half started holds
-    slots that nobody can use (docs/reference/scheduling.md 16, B1). What the pods request beside is not taken.
-
-    pods   slots of each pod in rank order, all equal; for auxiliary pods each takes one unit of ``room``
-    lasts  magnitude of how long they are expected to run
-    Exact, because pods of one size compete for the same room. Returns one Placement per pod, in rank order.
-    """
-    if len(pods) > 1 and not room.has(demand):
-        return None
-    placements: list[Placement] = []
-    placed: Counter[str] = Counter()
-    for slots in pods:
-        node = room.find(demand, allocation, placed, lasts=lasts)
-        if node is None:
-            return None  # a single pod; of several each finds one, as there is room for all
-        room.take(node, demand.units, lasts=lasts)
-        placed[node] += 1
-        placements.append(Placement(node, slots))
-    return tuple(placements)

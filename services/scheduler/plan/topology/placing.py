@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.lifetimes import EMPTY
-from services.scheduler.plan.room.room import Room, place_gang
+from services.scheduler.plan.room.placing import place_pods
+from services.scheduler.plan.room.room import Room
 from services.scheduler.plan.snapshot import Placement
 from services.scheduler.plan.topology.domains import Domain
 
@@ -21,10 +22,10 @@ Places = tuple[Placement, ...]
 def place_together(
     room: Room, demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int = EMPTY
 ) -> Places | None:
-    """As ``place_gang``, which see, for demands that may ask for a topology."""
+    """As ``place_pods``, which see, for demands that may ask for a topology."""
     choice, domains = demand.topology, room.domains
     if choice is None or domains is None:
-        return place_gang(room, demand, allocation, pods, lasts=lasts)
+        return place_pods(room, demand, allocation, pods, lasts=lasts)
     if not room.has(demand):
         return None
     widest = choice.level if choice.required else 0
@@ -34,17 +35,27 @@ def place_together(
             continue
         if level >= choice.level:
             return _place_on(room, domains.nodes(domain), demand.anywhere, allocation, pods, lasts=lasts)
-        return _spread(room, domains.nodes(domain), demand, allocation, pods, lasts=lasts)
-    return _spread(room, room.by_node(), demand, allocation, pods, lasts=lasts)
+        return _on_several(room, domains.nodes(domain), demand, allocation, pods, lasts=lasts)
+    return _on_several(room, room.by_node(), demand, allocation, pods, lasts=lasts)
+
+
+def _on_several(
+    room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int
+) -> Places | None:
+    """On nodes of several domains. Pods of several sizes are the largest that there can be, wherever that is: were they
+    divided for each domain by itself, some might take the places of others."""
+    if demand.most:
+        return _place_on(room, nodes, demand.anywhere, allocation, pods, lasts=lasts)
+    return _spread(room, nodes, demand, allocation, pods, lasts=lasts)
 
 
 def _place_on(
     room: Room, nodes: Iterable[str], demand: Demand, allocation: str, pods: tuple[int, ...], *, lasts: int
 ) -> Places | None:
     """On these nodes alone."""
-    placements = place_gang(room.part(nodes), demand, allocation, pods, lasts=lasts)
+    placements = place_pods(room.part(nodes), demand, allocation, pods, lasts=lasts)
     for place in placements or ():
-        room.take(place.node, demand.units, lasts=lasts)
+        room.take(place.node, place.slots or demand.units, lasts=lasts)
     return placements
 
 

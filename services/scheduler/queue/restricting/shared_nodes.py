@@ -15,7 +15,7 @@ from msgspec import Struct
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
-from services.scheduler.allocations.pod_nodes import nodes_of_pods
+from services.scheduler.allocations.pod_sizes import held_pods
 from services.scheduler.queue.moving.moves import COMES_BACK_WITHIN
 
 SharedNodes = Mapping[str, Set[str]]
@@ -101,11 +101,10 @@ async def load_lent(connection: Connection, shared: SharedNodes) -> Lent:
     held, leaving = Counter[str](), defaultdict[str, Counter[str]](Counter)
     rows = await _HELD.rows(connection, **pools)
     for row in rows:
-        each = row["slots"] // row["num_pods"]
-        for node in nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"]):
+        for node, slots in held_pods(row):
             if node in shared[row["pool"]]:
-                held[node] += each
-                leaving[row["pool"]][node] += each if row["leaving"] else 0
+                held[node] += slots
+                leaving[row["pool"]][node] += slots if row["leaving"] else 0
     kept = await _NOMINATED.rows(connection, **pools, returns_within_s=COMES_BACK_WITHIN.total_seconds())
     for pool, nominated in _nominated(kept).items():
         for node, slots in nominated.items():

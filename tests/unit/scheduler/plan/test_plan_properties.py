@@ -7,14 +7,14 @@ import random
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libs.job_rank import MICROSECOND, position_at
-from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.decisions import Plan, Start
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
@@ -92,6 +92,14 @@ def hour_limits(draw: st.DrawFn) -> HourLimit:
 
 
 @st.composite
+def wanted_pods(draw: st.DrawFn) -> dict[str, Any]:
+    """Some to be divided into pods by the plan."""
+    if draw(st.sampled_from((False, False, True))):
+        return {"pods": (1,) * draw(st.integers(2, 9)), "most_per_pod": draw(st.integers(1, 4))}
+    return {"pods": (draw(st.integers(0, 4)),) * draw(st.integers(1, 3))}
+
+
+@st.composite
 def pools(draw: st.DrawFn) -> PoolSnapshot:
     nodes = {
         name: NodeSlots(
@@ -131,7 +139,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         PendingAllocation(
             allocation=f"p{i}",
             job=draw(jobs),
-            pods=(draw(st.integers(0, 4)),) * draw(st.integers(1, 3)),
+            **draw(wanted_pods()),
             priority=draw(st.sampled_from((10, 42, 99))),
             submitted_at=draw(moments()),
             requested_at=draw(moments()),
@@ -210,6 +218,7 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
                     ends_at=None if request.runs_for is None else pool.now + request.runs_for,
                     needs=request.needs,
                     topology=request.topology,
+                    most_per_pod=request.most_per_pod,
                 )
             )
             continue
@@ -225,6 +234,15 @@ def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:
         moves_left=pool.moves_left - len(made.moved),
         limits=limits,
     )
+
+
+def whole(request: PendingAllocation, start: Start) -> bool:
+    """Whether it has all of its slots, in pods that it may have, the largest first."""
+    sizes = tuple(place.slots for place in start.placements)
+    if not request.most_per_pod:
+        return sizes == request.pods
+    is_sorted = sizes == tuple(sorted(sizes, reverse=True))
+    return sum(sizes) == request.slots and is_sorted and 0 < sizes[-1] <= sizes[0] <= request.most_per_pod
 
 
 def any_pools() -> st.SearchStrategy[PoolSnapshot]:
@@ -258,7 +276,7 @@ def check_sound(pool: PoolSnapshot, made: Plan) -> None:
     started = list(made.starts)
     for start in started:
         request = requests[start.allocation]
-        assert tuple(place.slots for place in start.placements) == request.pods, "whole gangs only"
+        assert whole(request, start), "whole gangs only"
         by_job[request.job] += request.slots
         in_namespace[request.namespace] += request.slots
         shared.update(dict.fromkeys(request.limits, request.slots))

@@ -63,7 +63,7 @@ class Teardown:
         goes_with_job = tracked.observed.job is not None
         if goes_with_job:
             # First the Job: without it nobody puts new pods in the place of those that are deleted.
-            await self._delete_job(tracked)
+            await self._delete_jobs(tracked)
         pods = [pod for pod in tracked.observed.pods.values() if end_of(pod) is None or not goes_with_job]
         await self._delete_pods(tracked, pods, left_s=left_s)
         tracked.intent.confirm_stop(stop)
@@ -78,11 +78,12 @@ class Teardown:
             "spec": {"parallelism": 0},
         }
         log.info("kubernetes.allocation_ending", allocation=tracked.allocation, reason=outcome.reason)
-        try:
-            await self._api.patch(paths_in(tracked.namespace).job(tracked.job_name), patch)
-        except Refused as error:
-            if error.code != 404:
-                raise
+        for part in tracked.parts:
+            try:
+                await self._api.patch(paths_in(tracked.namespace).job(part.name), patch)
+            except Refused as error:
+                if error.code != 404:
+                    raise
         tracked.intent.confirm_outcome()
         self._tracker.look(tracked)
 
@@ -94,7 +95,9 @@ class Teardown:
 
     async def list_pods(self, tracked: TrackedAllocation) -> None:
         """Look at the pods of a Job that makes no more, for the watch may be behind."""
-        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={tracked.job_name}"}
+        names = [part.name for part in tracked.parts]
+        of_jobs = f"job-name={names[0]}" if len(names) == 1 else f"job-name in ({','.join(names)})"
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{of_jobs}"}
         found = await self._api.get(paths_in(tracked.namespace).pods, ListOf[Pod], query)
         for pod in sorted(found.items or (), key=causes_first):
             # The answer may be older than what the watch has told meanwhile.
@@ -113,7 +116,7 @@ class Teardown:
         await self._let_sidecars_finish(tracked)
         goes_with_job = tracked.observed.job is not None
         if goes_with_job:
-            await self._delete_job(tracked)
+            await self._delete_jobs(tracked)
         # Whatever still runs beside the task may have asked for a long grace for itself.
         left = [pod for pod in tracked.observed.pods.values() if not goes_with_job or not is_over(pod)]
         await self._delete_pods(tracked, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
@@ -124,8 +127,10 @@ class Teardown:
             await self._force_unreachable(tracked)
             raise Unavailable(f"the objects of allocation {tracked.allocation} are still being deleted")
 
-    async def _delete_job(self, tracked: TrackedAllocation) -> None:
-        await self._api.delete(paths_in(tracked.namespace).job(tracked.job_name), _BACKGROUND)
+    async def _delete_jobs(self, tracked: TrackedAllocation) -> None:
+        # The first last: where it is left, everything is found again.
+        for part in reversed(tracked.parts):
+            await self._api.delete(paths_in(tracked.namespace).job(part.name), _BACKGROUND)
 
     async def _delete_pods(self, tracked: TrackedAllocation, pods: Iterable[Pod], *, left_s: float) -> None:
         drain_s = min(DRAIN_S, self._sidecar_grace_s)

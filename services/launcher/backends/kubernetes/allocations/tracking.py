@@ -22,6 +22,7 @@ from services.launcher.backends.kubernetes.allocations.state.observed_state impo
 from services.launcher.backends.kubernetes.allocations.state.pods import end_of, is_over, was_silenced
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Job, Node, Pod
+from services.launcher.backends.kubernetes.manifests.job_parts import parts_in
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
@@ -99,11 +100,10 @@ class Tracker:
 
     def add(self, tracked: TrackedAllocation) -> bool:
         """Take in a new allocation; False when the name of its Job is another's still."""
-        known = self._by_job.get(tracked.key)
-        if known is not None and known is not tracked:
+        if any(self._by_job.get(key, tracked) is not tracked for key in tracked.keys):
             return False
         self.allocations[tracked.allocation] = tracked
-        self._by_job[tracked.key] = tracked
+        self._by_job.update(dict.fromkeys(tracked.keys, tracked))
         self.look(tracked)
         return True
 
@@ -229,17 +229,16 @@ class Tracker:
             if _allocation_of(job) != tracked.allocation:
                 return  # another's, in the way
             self._restore(tracked, job)
+        elif tracked.observed.job_names and job.metadata.name not in tracked.observed.jobs:
+            self._on_other_job(tracked, job)
         tracked.observed.on_job(job)
         self.look(tracked)
 
     def on_job_deleted(self, job: Job) -> None:
         tracked = self._by_job.get((job.metadata.namespace, job.metadata.name))
-        if (
-            tracked is not None
-            and tracked.observed.job is not None
-            and tracked.observed.job.metadata.uid == job.metadata.uid
-        ):
-            tracked.observed.on_job_deleted()
+        known = tracked.observed.jobs.get(job.metadata.name) if tracked is not None else None
+        if tracked is not None and known is not None and known.metadata.uid == job.metadata.uid:
+            tracked.observed.on_job_deleted(job.metadata.name)
             self.look(tracked)
 
     def on_pod(self, pod: Pod) -> None:
@@ -309,34 +308,48 @@ class Tracker:
         notes = found.metadata.annotations
         is_fresh = job is not None and job.metadata.deletion_timestamp is None and not job.status.conditions
         namespace = found.metadata.namespace
+        parts = parts_in(notes.jobs)
+        completions = job.spec.completions if job is not None else None
         tracked = TrackedAllocation(
             allocation=allocation,
             task=notes.task,
             pool=self.pool,
-            job_name=job_name,
+            job_name=parts[0].name if parts else job_name,
             namespace=namespace,
             slots_per_pod=int(notes.slots_per_pod) if notes.slots_per_pod.isdigit() else 0,
-            observed=ObservedState(num_pods=(job.spec.completions if job is not None else None) or 1),
+            observed=ObservedState(
+                num_pods=sum(part.pods for part in parts) or completions or 1,
+                job_names=tuple(part.name for part in parts),
+            ),
             intent=Intent(
                 stage="abandoned" if is_fresh and namespace in self.known_namespaces else "created",
                 stop=known.intent.stop if known is not None else None,
             ),
             view=self.view(),
+            parts=parts,
         )
         if known is not None:
             self._drop_names(known)
         if job is not None:
             self._restore(tracked, job)
-        self._by_job[tracked.key] = tracked
+        self._by_job.update(dict.fromkeys(tracked.keys, tracked))
         self.allocations[allocation] = tracked
         log.info("kubernetes.adopted", allocation=allocation, namespace=tracked.namespace, job=job_name)
         return tracked
 
     def _drop_names(self, tracked: TrackedAllocation) -> None:
-        if self._by_job.get(tracked.key) is tracked:
-            del self._by_job[tracked.key]
+        for key in tracked.keys:
+            if self._by_job.get(key) is tracked:
+                del self._by_job[key]
         for name in (*tracked.observed.pods, *tracked.observed.ended):
             self._by_pod.pop((tracked.namespace, name), None)
+
+    def _on_other_job(self, tracked: TrackedAllocation, job: Job) -> None:
+        """Another of several Jobs is seen for the first time."""
+        if tracked.intent.outcome is None:
+            self._restore(tracked, job)
+        if tracked.intent.is_stop_sent:
+            tracked.intent.repeat_stop()  # it came to be after the others were deleted
 
     def _restore(self, tracked: TrackedAllocation, job: Job) -> None:
         """Take in what a launcher before us wrote down about how it ended."""

@@ -107,6 +107,7 @@ class CapacityTracker:
             quota_slots_of={name: slots for name, slots in sorted(quotas.items()) if name != self._namespace},
             shapes=self._shapes.shapes,
             launcher_requests=self._launcher_requests,
+            uneven_pods=self._tracker.nodes is not None,
             seen_at=self._clock.now().isoformat(),
         )
 
@@ -182,7 +183,7 @@ class CapacityTracker:
                     allocation=tracked.allocation,
                     name=pod.metadata.name,
                     node=pod.spec.node_name,
-                    slots=tracked.slots_per_pod,
+                    slots=tracked.slots_of(pod.job),
                 )
                 for pod in tracked.observed.pods.values()
                 if not is_over(pod)

@@ -37,6 +37,7 @@ class Annotations(_Object, frozen=True, kw_only=True):
     allocation: str = field(name="resolute/allocation", default="")
     task: str = field(name="resolute/task", default="")
     slots_per_pod: str = field(name="resolute/slots-per-pod", default="")
+    jobs: str = field(name="resolute/jobs", default="")
     outcome: str = field(name="resolute/outcome", default="")
     made_of: str = field(name="resolute/made-of", default="")
 

@@ -25,7 +25,7 @@ from services.launcher.backends.kubernetes.client.objects import Job, Named
 from services.launcher.backends.kubernetes.client.paths import paths_in
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.manifests.names import launcher_id
-from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests, owned
+from services.launcher.backends.kubernetes.manifests.task_objects import fingerprint_of, manifests, name_of, owned
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
 from services.launcher.container.trust import TaskTrust
@@ -150,8 +150,11 @@ class Creation:
         paths = paths_in(tracked.namespace)
         traits = msgspec.structs.replace(self._traits, master_cert=self._trust.read())
         made = manifests(order, traits, priority_class=await self._priority_class_of(order.spec))
-        job, is_new = await self._create_job(tracked, made)
+        job, is_new = await self._create_job(tracked, made.job)
         self._tracker.on_job(job)
+        for manifest in made.jobs[1:]:
+            other, _ = await self._create_job(tracked, manifest)
+            self._tracker.on_job(other)
         uid = job.metadata.uid
         for manifest in made.network_policies:
             await self._create_policy(tracked.namespace, manifest, made.name, uid, is_new=is_new)
@@ -173,11 +176,11 @@ class Creation:
         self._created(tracked)
         self._tracker.look(tracked)
 
-    async def _create_job(self, tracked: TrackedAllocation, made: Manifests) -> tuple[Job, bool]:
+    async def _create_job(self, tracked: TrackedAllocation, manifest: dict[str, Any]) -> tuple[Job, bool]:
         """The Job, and whether it was made just now. Raises Unavailable while another is in the way."""
-        paths = paths_in(tracked.namespace)
+        paths, name = paths_in(tracked.namespace), name_of(manifest)
         try:
-            return await self._api.create(paths.jobs, made.job, Job), True
+            return await self._api.create(paths.jobs, manifest, Job), True
         except Unavailable:
             self._unanswered.add(tracked.allocation)
             raise
@@ -185,19 +188,19 @@ class Creation:
             if error.code != _EXISTS:
                 raise
         try:
-            found = await self._api.get(paths.job(made.name), Job)
+            found = await self._api.get(paths.job(name), Job)
         except Refused as error:
-            raise Unavailable(f"Job {made.name} is there, and is not") from error
+            raise Unavailable(f"Job {name} is there, and is not") from error
         metadata = found.metadata
-        if metadata.labels.launcher != made.job["metadata"]["labels"]["resolute/launcher"]:
-            raise Refused(_EXISTS, "AlreadyExists", f"a Job named {made.name} is there already, and is somebody else's")
+        if metadata.labels.launcher != manifest["metadata"]["labels"]["resolute/launcher"]:
+            raise Refused(_EXISTS, "AlreadyExists", f"a Job named {name} is there already, and is somebody else's")
         if metadata.annotations.allocation != tracked.allocation or metadata.deletion_timestamp is not None:
-            raise Unavailable(f"Job {made.name} of allocation {metadata.annotations.allocation} is still there")
-        if metadata.annotations.made_of != made.made_of:
+            raise Unavailable(f"Job {name} of allocation {metadata.annotations.allocation} is still there")
+        if metadata.annotations.made_of != fingerprint_of(manifest):
             # Begun by a launcher of another version or with other settings: its pods would wait for other files.
             tracked.replace_job(metadata.uid)
-            await self._api.delete(paths.job(made.name), {"propagationPolicy": "Background"})
-            raise Unavailable(f"Job {made.name} was begun in another way")
+            await self._api.delete(paths.job(name), {"propagationPolicy": "Background"})
+            raise Unavailable(f"Job {name} was begun in another way")
         return found, False
 
     async def _create_policy(
@@ -239,9 +242,10 @@ class Creation:
         while True:
             try:
                 if await self._has_job(tracked):
-                    await self._api.delete(
-                        paths_in(tracked.namespace).job(tracked.job_name), {"propagationPolicy": "Background"}
-                    )
+                    for part in reversed(tracked.parts):
+                        await self._api.delete(
+                            paths_in(tracked.namespace).job(part.name), {"propagationPolicy": "Background"}
+                        )
                 break
             except (Refused, Unavailable) as error:
                 log.warning("kubernetes.job_not_deleted", allocation=tracked.allocation, error=str(error))

@@ -34,6 +34,8 @@ ALLOCATION: Final = "resolute/allocation"
 """Annotation with the exact allocation id, which as a label may be cut."""
 TASK: Final = "resolute/task"
 SLOTS_PER_POD: Final = "resolute/slots-per-pod"
+JOBS: Final = "resolute/jobs"
+"""Annotation with all Jobs of an allocation that has several."""
 MADE_OF: Final = "resolute/made-of"
 """Annotation of a Job with a fingerprint of it: whether what was begun by another launcher is what we would make."""
 OUTCOME: Final = "resolute/outcome"
@@ -49,15 +51,16 @@ def launcher_id(cluster_id: str, pool: str) -> str:
     return _hashed(f"{cluster_id}/{pool}", 20)
 
 
-def job_name(spec: TaskSpec, allocation: str, cluster_id: str) -> str:
+def job_name(spec: TaskSpec, allocation: str, cluster_id: str, *, ending: str = "") -> str:
     """``det-<first 8 of the cluster id>-<description>``, with a suffix where that does not tell one allocation.
 
+    ending  of the name, whatever of the rest is left out
     At most 63 characters, for it becomes the label ``job-name``; the same whenever it is asked for.
     """
     run = allocation.rpartition(".")[2]
     says_which = spec.description.endswith(f"-attempt-{run}") or (spec.task in spec.description and run == "1")
     suffix = "" if says_which else f"-{_hashed(allocation, _HASH_LENGTH)}"
-    return _dns_label(_prefixed(cluster_id, spec.description), suffix)
+    return _dns_label(_prefixed(cluster_id, spec.description), f"{suffix}{ending}")
 
 
 def secret_name(job: str, random_part: str) -> str:

@@ -15,11 +15,13 @@ from services.launcher.backends.kubernetes.manifests.coscheduling import gang_la
 from services.launcher.backends.kubernetes.manifests.files.archives import Contents
 from services.launcher.backends.kubernetes.manifests.files.volumes import volumes
 from services.launcher.backends.kubernetes.manifests.fluent_bit import END_S, fluent_container
+from services.launcher.backends.kubernetes.manifests.job_parts import JobPart, written
 from services.launcher.backends.kubernetes.manifests.main_container import init_container, main_container
 from services.launcher.backends.kubernetes.manifests.names import (
     FLUENT,
     INIT,
     JOB_NAME_LABEL,
+    JOBS,
     MAIN,
     labels,
     notes,
@@ -57,10 +59,12 @@ def pod_template(
     name: str,
     secret: str,
     priority_class: str | None,
+    parts: tuple[JobPart, ...] = (),
 ) -> PodTemplate:
-    """The template of all pods of an allocation.
+    """The template of all pods of a Job.
 
     name            of the Job
+    parts           all Jobs of the allocation, where there are several
     secret          name of its ConfigMap and its Secret
     priority_class  where the user's pod names none
     Raises InvalidRequest.
@@ -89,7 +93,12 @@ def pod_template(
     pod_spec = {
         **wanted,
         "restartPolicy": "Never",
-        "affinity": placed(wanted, cluster_id=traits.cluster_id, blocked_nodes=spec.blocked_nodes, nodes=spec.nodes),
+        "affinity": placed(
+            wanted,
+            cluster_id=traits.cluster_id,
+            blocked_nodes=spec.blocked_nodes,
+            nodes=spec.pod_nodes or spec.nodes,
+        ),
         "initContainers": [*before, init_container(spec, archives=files.archives, mounts=mounted.init)],
         "containers": [*others, main_container(spec, traits, own, env=environment.entries, mounts=mounted.main)],
         "volumes": [*objects_at(wanted, "volumes", "spec"), *mounted.volumes],
@@ -100,11 +109,14 @@ def pod_template(
         pod_spec["imagePullSecrets"] = [*pull, {"name": registry_secret(secret)}]
     metadata = object_at(user, "metadata")
     ours = {**labels(spec, allocation, pool=traits.pool, cluster_id=traits.cluster_id), JOB_NAME_LABEL: name}
-    gang = gang_labels(spec, traits, scheduler=str(pod_spec.get("schedulerName", "")), job=name)
+    gang = gang_labels(
+        spec, traits, scheduler=str(pod_spec.get("schedulerName", "")), job=parts[0].name if parts else name
+    )
+    others_noted = {JOBS: written(parts)} if parts else {}
     pod = {
         "metadata": {
             "labels": {**gang, **texts_at(metadata, "labels", "metadata"), **ours},
-            "annotations": {**texts_at(metadata, "annotations", "metadata"), **notes(spec, allocation)},
+            "annotations": {**texts_at(metadata, "annotations", "metadata"), **notes(spec, allocation), **others_noted},
         },
         "spec": pod_spec,
     }

@@ -1,4 +1,4 @@
-"""Everything that is created for an order: a Job, and what it owns.
+"""Everything that is created for an order: a Job, and what it owns; several Jobs where its pods differ in slots.
 
 The Job comes first: the others name it as their owner from the beginning, so that deleting it removes all, and a
 launcher that is killed between two steps leaves nothing that nobody would find. Source: docs/reference/kubernetes.md 1
@@ -18,12 +18,12 @@ from libs.events.orders import Order, TaskSpec
 from services.launcher.backends.kubernetes.manifests.files.archives import check_size, contents, encoded_text
 from services.launcher.backends.kubernetes.manifests.files.volumes import FLUENT_KEY
 from services.launcher.backends.kubernetes.manifests.fluent_bit import fluent_config
+from services.launcher.backends.kubernetes.manifests.job_parts import JobPart, job_parts, spec_of
 from services.launcher.backends.kubernetes.manifests.names import (
     ALLOCATION_LABEL,
     JOB_NAME_LABEL,
     LAUNCHER_LABEL,
     MADE_OF,
-    job_name,
     minor_labels,
     port_name,
     registry_secret,
@@ -38,7 +38,8 @@ Json = dict[str, Any]
 
 
 class Manifests(Struct, frozen=True, kw_only=True):
-    job: Json
+    jobs: tuple[Json, ...]
+    """The first owns everything else. There are several where pods differ in slots."""
     secrets: tuple[Json, ...]
     config_map: Json
     """To be created last: where it exists, everything does."""
@@ -48,13 +49,26 @@ class Manifests(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        name: str = self.job["metadata"]["name"]
-        return name
+        return name_of(self.job)
+
+    @property
+    def job(self) -> Json:
+        """The first."""
+        return self.jobs[0]
 
     @property
     def made_of(self) -> str:
-        fingerprint: str = self.job["metadata"]["annotations"][MADE_OF]
-        return fingerprint
+        return fingerprint_of(self.job)
+
+
+def name_of(job: Json) -> str:
+    name: str = job["metadata"]["name"]
+    return name
+
+
+def fingerprint_of(job: Json) -> str:
+    fingerprint: str = job["metadata"]["annotations"][MADE_OF]
+    return fingerprint
 
 
 def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = None) -> Manifests:
@@ -67,12 +81,25 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
     if spec is None:
         raise InvalidRequest("the order says run, but not what")
     traits = msgspec.structs.replace(traits, namespace=order.namespace or traits.namespace)
-    name = job_name(spec, order.allocation, traits.cluster_id)
+    parts = job_parts(spec, order.allocation, traits.cluster_id)
+    several = parts if len(parts) > 1 else ()
+    name = parts[0].name
     files = contents(spec, traits)
     secret = secret_name(name, order.random_part)
-    template = pod_template(
-        spec, traits, files, allocation=order.allocation, name=name, secret=secret, priority_class=priority_class
-    )
+    templates = [
+        pod_template(
+            spec_of(part, spec),
+            traits,
+            files,
+            allocation=order.allocation,
+            name=part.name,
+            secret=secret,
+            priority_class=priority_class,
+            parts=several,
+        )
+        for part in parts
+    ]
+    template = templates[0]
     minor = minor_labels(order.allocation, pool=traits.pool, cluster_id=traits.cluster_id)
     public = dict(files.public)
     if traits.ships == "fluent-bit":
@@ -87,7 +114,10 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
         data = {KEY: docker_config(spec.environment.registry_auth, spec.environment.image)}
         secrets.append(_object("Secret", registry_secret(secret), traits, minor, type=TYPE, data=data))
     return Manifests(
-        job=_job(spec, traits, template.pod, name),
+        jobs=tuple(
+            _job(part, traits, each.pod, goes_by_itself=not several)
+            for part, each in zip(parts, templates, strict=True)
+        ),
         secrets=tuple(secrets),
         config_map=_object("ConfigMap", secret, traits, {**minor, JOB_NAME_LABEL: name}, binaryData=public),
         services=_services(spec, traits, name, minor) if _needs_services(spec, traits) else (),
@@ -105,17 +135,21 @@ def owned(manifest: Json, *, job: str, uid: str) -> Json:
     return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner]}}
 
 
-def _job(spec: TaskSpec, traits: PoolTraits, pod: Json, name: str) -> Json:
+def _job(part: JobPart, traits: PoolTraits, pod: Json, *, goes_by_itself: bool) -> Json:
+    """
+    goes_by_itself  the cluster removes it some time after it has finished. One of several Jobs stays as long as others
+                    may run, which need what the first of them owns.
+    """
     metadata: Json = pod["metadata"]
     job: Json = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": traits.namespace, **metadata},
+        "metadata": {"name": part.name, "namespace": traits.namespace, **metadata},
         "spec": {
-            "parallelism": spec.num_pods,
-            "completions": spec.num_pods,
+            "parallelism": part.pods,
+            "completions": part.pods,
             "backoffLimit": 0,
-            "ttlSecondsAfterFinished": traits.finished_job_ttl_s,
+            **({"ttlSecondsAfterFinished": traits.finished_job_ttl_s} if goes_by_itself else {}),
             "template": {"metadata": metadata, "spec": pod["spec"]},
         },
     }

@@ -167,7 +167,7 @@ class NamespaceInformers:
     async def open(self) -> None:
         """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
         observed = [tracked.observed for tracked in self._tracker.allocations_in(self._namespace)]
-        known = [(each.job, tuple(each.pods.values())) for each in observed]
+        known = [(tuple(each.jobs.values()), tuple(each.pods.values())) for each in observed]
         self._tracker.known_namespaces.discard(self._namespace)
         # Jobs before pods: what is known of a Job decides what the end of a pod means.
         await self._jobs.read_list()
@@ -188,11 +188,12 @@ class NamespaceInformers:
     async def close(self) -> None:
         await self._group.close()
 
-    def _drop_deleted(self, known: list[tuple[Job | None, tuple[Pod, ...]]]) -> None:
+    def _drop_deleted(self, known: list[tuple[tuple[Job, ...], tuple[Pod, ...]]]) -> None:
         """What was ``known`` before everything was read, and is not there, was deleted while nobody looked."""
-        for job, pods in known:
-            if job is not None and (self._namespace, job.metadata.name) not in self._jobs.items:
-                self._tracker.on_job_deleted(job)
+        for jobs, pods in known:
+            for job in jobs:
+                if (self._namespace, job.metadata.name) not in self._jobs.items:
+                    self._tracker.on_job_deleted(job)
             for pod in pods:
                 if (self._namespace, pod.metadata.name) not in self._pods.items:
                     self._tracker.on_pod_deleted(pod)
@@ -209,6 +210,10 @@ class NamespaceInformers:
                 self._tracker.look(tracked)
             elif tracked.job_name in complete and tracked.intent.is_in_creation and tracked.observed.job is not None:
                 tracked.intent.end_creation()  # before its order came to us
+                tracked.observed.on_all_jobs_told()
+                self._tracker.look(tracked)
+            elif tracked.observed.job_names and tracked.intent.stage == "created":
+                tracked.observed.on_all_jobs_told()
                 self._tracker.look(tracked)
 
 

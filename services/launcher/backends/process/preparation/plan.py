@@ -7,6 +7,7 @@ import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from libs.errors import InvalidRequest
@@ -89,6 +90,8 @@ def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) 
 
 def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Assignment, name: str) -> PodPlan:
     uid, gid = (spec.owner.uid, spec.owner.gid) if machine.may_change_user else (None, None)
+    if spec.pod_slots:
+        spec = msgspec.structs.replace(spec, pod_slots=(spec.pod_slots[assignment.pods.index(name)],))
     for directory in (files.run, files.logs, files.opt, files.tmp, files.work, files.files, files.scratch, files.ship):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.opt.chmod(0o755)

@@ -21,7 +21,7 @@ from services.launcher.backends.process.slots import device_ids, node_capacity, 
 def test_devices_are_taken_lowest_first(
     held: tuple[str, ...], num_pods: int, per_pod: int, expected: tuple[tuple[str, ...], ...]
 ) -> None:
-    assert take_devices(device_ids(4), held, num_pods=num_pods, slots_per_pod=per_pod) == expected
+    assert take_devices(device_ids(4), held, pod_slots=(per_pod,) * num_pods) == expected
 
 
 def test_capacity_names_holders_and_auxiliary_tasks() -> None:

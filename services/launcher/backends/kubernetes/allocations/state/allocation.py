@@ -7,6 +7,7 @@ from services.launcher.backends.kubernetes.allocations.state.observed_state impo
 from services.launcher.backends.kubernetes.allocations.state.pods import is_scheduled
 from services.launcher.backends.kubernetes.allocations.state.status import AllocationStatus, status
 from services.launcher.backends.kubernetes.allocations.state.view import View
+from services.launcher.backends.kubernetes.manifests.job_parts import JobPart
 
 
 class TrackedAllocation:
@@ -25,13 +26,15 @@ class TrackedAllocation:
         intent: Intent,
         view: View,
         is_remembered: bool = False,
+        parts: tuple[JobPart, ...] = (),
     ) -> None:
+        """``parts``: its Jobs, where there are several; ``job_name`` is the first of them."""
         self.allocation = allocation
         self.task = task
         self.pool = pool
         self.job_name = job_name
         self.namespace = namespace
-        self.slots_per_pod = slots_per_pod
+        self.parts = parts or (JobPart(job_name, observed.num_pods, slots_per_pod),)
         self.observed = observed
         self.intent = intent
         self.is_remembered = is_remembered
@@ -39,9 +42,13 @@ class TrackedAllocation:
         self.status = status(observed, intent, view)
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name of its Job."""
-        return self.namespace, self.job_name
+    def keys(self) -> list[tuple[str, str]]:
+        """Namespace and name of each of its Jobs."""
+        return [(self.namespace, part.name) for part in self.parts]
+
+    def slots_of(self, job: str) -> int:
+        """Slots of each pod of a Job of it."""
+        return next((part.slots for part in self.parts if part.name == job), self.parts[0].slots)
 
     @property
     def is_partly_scheduled(self) -> bool:
@@ -79,5 +86,6 @@ class TrackedAllocation:
 
     def restore(self, outcome: Outcome) -> None:
         """Take in what a launcher before us decided and wrote down, before any pod is seen."""
-        self.intent.restore(outcome)
+        # Whoever had several Jobs to tell may not have come to all.
+        self.intent.restore(outcome, is_saved=len(self.parts) == 1)
         self.observed.on_outcome(outcome)

@@ -109,6 +109,10 @@ class Intent:
         self.is_stop_sent = False
         self._request_end(pods)
 
+    def repeat_stop(self) -> None:
+        """There is more to delete than there was."""
+        self.is_stop_sent = False
+
     def confirm_stop(self, stop: StopRequest) -> None:
         """The cluster was asked for ``stop``; a shorter one may have been requested meanwhile."""
         self.is_stop_sent = self.stop is stop
@@ -123,10 +127,10 @@ class Intent:
         """It is written down where it outlives the pods."""
         self.is_outcome_saved = True
 
-    def restore(self, outcome: Outcome) -> None:
-        """A launcher before us has decided, and written it down."""
+    def restore(self, outcome: Outcome, *, is_saved: bool = True) -> None:
+        """A launcher before us has decided, and written it down: wherever it has to be, if it ``is_saved``."""
         self.outcome = outcome
-        self.is_outcome_saved = True
+        self.is_outcome_saved = is_saved
 
     def confirm_pods_listed(self) -> None:
         self.are_pods_listed = True

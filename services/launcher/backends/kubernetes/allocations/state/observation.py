@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from services.launcher.backends.kubernetes.allocations.state.observed_state impo
 from services.launcher.backends.kubernetes.allocations.state.pods import end_of, observed_pod
 from services.launcher.backends.kubernetes.allocations.state.status import (
     AllocationPhase,
+    end_of_job,
     expected_causes,
     finished_condition,
     has_enough_pods,
@@ -63,26 +64,44 @@ def outcome_of(tracked: TrackedAllocation) -> Outcome:
     causes = expected_causes(known, status.causes)
     failed += [observed_pod(known.pods[name], cause) for name, cause in causes.items() if cause.failure]
     failed.sort(key=lambda pod: (pod.exit_code is None, pod.name))
+    if not failed:
+        return _outcome_of_jobs(known)
     return Outcome(reason=f"ended because pod {failed[0].name} failed", pods=tuple(failed[:MAX_SAVED_PODS]))
+
+
+def _outcome_of_jobs(known: ObservedState) -> Outcome:
+    """Of an allocation with several Jobs one of which has ended, and no pod says why."""
+    failed = next((end for job in known.jobs.values() if (end := end_of_job(job)) and end.type == "Failed"), None)
+    if failed is None:
+        return Outcome(reason="ended because one of its jobs was deleted", failure="DELETED", message=JOB_DELETED)
+    message = f"{NO_DETAIL}: {failed.message}"
+    return Outcome(reason="ended because one of its jobs failed", failure="FAILED", message=message)
 
 
 def _pods(tracked: TrackedAllocation, *, is_gone: bool) -> tuple[ObservedPod, ...]:
     known, causes = tracked.observed, tracked.status.causes
     now = [observed_pod(pod, causes.get(name)) for name, pod in known.pods.items()]
     pods = tuple(sorted((*known.ended.values(), *now), key=lambda pod: pod.name))
-    pods += _presumed(tracked, len(pods)) if is_gone else ()
+    pods += _presumed(tracked, pods) if is_gone else ()
+    if len(tracked.parts) > 1:
+        pods = tuple(msgspec.structs.replace(pod, slots=tracked.slots_of(pod.job)) for pod in pods)
     proxied = tracked.intent.proxied
     return tuple(msgspec.structs.replace(pod, proxied=proxied) for pod in pods) if proxied else pods
 
 
-def _presumed(tracked: TrackedAllocation, known: int) -> tuple[ObservedPod, ...]:
+def _presumed(tracked: TrackedAllocation, known: Collection[ObservedPod]) -> tuple[ObservedPod, ...]:
     """Pods that were deleted before anybody here saw them, of a Job that says that all went well."""
     condition = finished_condition(tracked.observed)
     if condition is None or condition.type != "Complete":
         return ()
+    several = len(tracked.parts) > 1
     return tuple(
-        ObservedPod(name=f"{tracked.job_name}-{index}", job=tracked.job_name, state="TERMINATED", exit_code=0)
-        for index in range(known, tracked.observed.num_pods)
+        ObservedPod(name=f"{part.name}-{index}", job=part.name, state="TERMINATED", exit_code=0)
+        for part in tracked.parts
+        for index in range(
+            sum(pod.job == part.name for pod in known) if several else len(known),
+            part.pods if several else tracked.observed.num_pods,
+        )
     )
 
 

@@ -34,16 +34,26 @@ _TRANSIENT = ("PreemptionByScheduler", "EvictionByEvictionAPI", "DeletionByTaint
 
 
 class ObservedState:
-    def __init__(self, *, num_pods: int, out_of_sight: str = "", gone_because: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        num_pods: int,
+        out_of_sight: str = "",
+        gone_because: str = "",
+        job_names: tuple[str, ...] = (),
+    ) -> None:
+        """``job_names``: those of its Jobs, where there are several."""
+        self.job_names = job_names
         self.num_pods = num_pods
         """How many there should be."""
         self.out_of_sight = out_of_sight
         """Why nobody can see at present what is in its namespace; empty while that is possible."""
         self.gone_because = gone_because
         """Why nothing is left of it, where more is known than that somebody deleted it."""
-        self.job: Job | None = None
-        self.job_vanished = False
-        """It was there, and is not any more."""
+        self.jobs: dict[str, Job] = {}
+        """Those that are there, by name."""
+        self.lost_jobs: dict[str, Job | None] = {}
+        """Those that were there, and are not any more; None where they went before anybody here saw them."""
         self.pods: dict[str, Pod] = {}
         self.placed_since: float | None = None
         """Since when its pods are being placed, as seen here (Unix time, seconds)."""
@@ -64,9 +74,21 @@ class ObservedState:
         """What the Job controller said last when it could not make a pod, and since when it has said that."""
 
     @property
+    def job(self) -> Job | None:
+        """The first that is there; its only one, unless ``job_names`` says otherwise."""
+        return next((self.jobs[name] for name in self.job_names if name in self.jobs), None) or next(
+            iter(self.jobs.values()), None
+        )
+
+    @property
+    def job_vanished(self) -> bool:
+        """It was there, and is not any more."""
+        return bool(self.lost_jobs) and not self.jobs
+
+    @property
     def is_whole(self) -> bool:
-        """No pod has ended by itself, nor was the Job taken away."""
-        return not (self.ended or self.job_vanished or any(end_of(pod) for pod in self.pods.values()))
+        """No pod has ended by itself, nor was a Job taken away."""
+        return not (self.ended or self.lost_jobs or any(end_of(pod) for pod in self.pods.values()))
 
     @property
     def has_pods(self) -> bool:
@@ -82,17 +104,24 @@ class ObservedState:
         ]
 
     def on_job(self, job: Job) -> None:
-        self.job = job
-        self.job_vanished = False
-        self.num_pods = job.spec.completions or self.num_pods
+        self.jobs[job.metadata.name] = job
+        self.lost_jobs.pop(job.metadata.name, None)
+        if not self.job_names:
+            self.num_pods = job.spec.completions or self.num_pods
 
-    def on_job_deleted(self) -> None:
-        self.job_vanished = self.job_vanished or self.job is not None
-        self.job = None
+    def on_job_deleted(self, name: str) -> None:
+        if (job := self.jobs.pop(name, None)) is not None:
+            self.lost_jobs[name] = job
+
+    def on_all_jobs_told(self) -> None:
+        """Everything had been made, and what is not there by now was deleted."""
+        for name in self.job_names:
+            if name not in self.jobs:
+                self.lost_jobs.setdefault(name, None)
 
     def forget_job(self, uid: str) -> None:
         """Begin anew, without the Job of this uid and its pods."""
-        self.job = None
+        self.jobs = {name: job for name, job in self.jobs.items() if job.metadata.uid != uid}
         self.placed_since = None
         for name in [name for name, pod in self.pods.items() if pod.job_uid == uid]:
             del self.pods[name]
@@ -149,7 +178,8 @@ class ObservedState:
             if end_of(pod) is None and not intent.is_end_requested:
                 self.known_causes.setdefault(name, Cause(failure="DELETED", message=words))
             self.on_pod_deleted(pod, intent=intent, view=view)
-        self.on_job_deleted()
+        for name in list(self.jobs):
+            self.on_job_deleted(name)
 
     def on_outcome(self, outcome: Outcome) -> None:
         """A launcher before us wrote down, with the Job, how pods had ended. To be called before any pod is seen."""
@@ -206,12 +236,15 @@ class ObservedState:
             return
         if intent.is_end_requested:
             self.deleted_because[name] = intent.end_reason
-        elif self.job is None or self.job.metadata.deletion_timestamp is not None:
+        elif (job := self._job_of(pod)) is None or job.metadata.deletion_timestamp is not None:
             self.known_causes[name] = Cause(failure="DELETED", message="job was deleted")
         elif self._has_failed_pod():
             self.deleted_because[name] = SIBLING_FAILED
         else:
             self.known_causes[name] = _deleted_by_somebody(pod, view)
+
+    def _job_of(self, pod: Pod) -> Job | None:
+        return self.jobs.get(pod.job) if self.job_names else self.job
 
     def _has_failed_pod(self) -> bool:
         ends = (end_of(pod) for name, pod in self.pods.items() if name not in self.deleted_before_seen)

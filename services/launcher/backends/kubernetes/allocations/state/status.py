@@ -18,7 +18,7 @@ from services.launcher.backends.kubernetes.allocations.state.observed_state impo
 from services.launcher.backends.kubernetes.allocations.state.placing import placed_by, unplaced
 from services.launcher.backends.kubernetes.allocations.state.pods import Cause, is_over
 from services.launcher.backends.kubernetes.allocations.state.view import View
-from services.launcher.backends.kubernetes.client.objects import Condition, Pod
+from services.launcher.backends.kubernetes.client.objects import Condition, Job, Pod
 from services.launcher.backends.kubernetes.client.times import unix_s
 from services.launcher.reconcile import Existence
 
@@ -51,8 +51,10 @@ class AllocationPhase(Enum):
     ENDING_UNLISTED = "ending, pods not listed"
     ENDING = "ending"
     PODS_REFUSED = "pods refused"
+    JOB_LOST = "one of its jobs lost"
     FINISHED_UNLISTED = "finished, pods not listed"
     FINISHED = "finished"
+    JOB_FAILED_UNLISTED = "one of its jobs failed, pods not listed"
     FAILED = "failed"
     RUNNING = "running"
 
@@ -74,6 +76,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     is_job_told: bool
     """The watch has shown that the Job is to have no pods. Whoever deletes one before its controller has read that gets
     another in its place."""
+    has_lost_job: bool
+    """One of several Jobs was deleted before it had finished, and others are there."""
+    has_failed_job: bool
+    """One of several Jobs has failed."""
     makes_no_pods: bool
     """The Job controller is done."""
     are_pods_listed: bool
@@ -131,17 +137,23 @@ TABLE: Final = (
     ),
     Row(AllocationPhase.ENDING, lambda it: it.has_outcome),
     Row(AllocationPhase.PODS_REFUSED, lambda it: it.are_pods_refused, NextAction.END_REST),
+    Row(AllocationPhase.JOB_LOST, lambda it: it.has_lost_job and not it.is_complete, NextAction.END_REST),
     Row(
         AllocationPhase.FINISHED_UNLISTED,
         lambda it: it.is_job_finished and not it.are_pods_listed and not it.is_complete,
         NextAction.LIST_PODS,
     ),
     Row(AllocationPhase.FINISHED, lambda it: it.is_job_finished),
+    Row(
+        AllocationPhase.JOB_FAILED_UNLISTED,
+        lambda it: it.has_failed_job and not it.has_failure and not it.are_pods_listed and not it.is_complete,
+        NextAction.LIST_PODS,
+    ),
     # The failure of a pod that is gone has to be written down even when nothing is left to be ended; and old clusters
     # would put another pod in its place.
     Row(
         AllocationPhase.FAILED,
-        lambda it: it.has_failure and (it.has_forgotten_failure or not it.is_complete),
+        lambda it: (it.has_failure or it.has_failed_job) and (it.has_forgotten_failure or not it.is_complete),
         NextAction.END_REST,
     ),
     Row(AllocationPhase.RUNNING, lambda _: True),
@@ -189,7 +201,8 @@ def decide(facts: Facts) -> Decision:
 
 def facts_of(observed: ObservedState, intent: Intent, causes: Mapping[str, Cause | None], view: View) -> Facts:
     finished = finished_condition(observed) is not None
-    job_is_idle = observed.job is not None and observed.job.status.active == 0
+    jobs = observed.jobs.values()
+    jobs_are_idle = bool(jobs) and all(job.status.active == 0 for job in jobs)
     forgotten = any(pod.failure for pod in observed.ended.values())
     return Facts(
         is_refused=intent.refusal is not None,
@@ -203,9 +216,11 @@ def facts_of(observed: ObservedState, intent: Intent, causes: Mapping[str, Cause
         has_outcome=intent.outcome is not None,
         is_outcome_saved=intent.is_outcome_saved,
         has_pods_to_delete=bool(intent.outcome is not None and pods_to_delete(observed, intent)),
-        is_job_told=finished or (observed.job is not None and observed.job.spec.parallelism == 0),
+        is_job_told=finished or (bool(jobs) and all(_needs_no_word(job) for job in jobs)),
+        has_lost_job=bool(jobs) and any(job is None or end_of_job(job) is None for job in observed.lost_jobs.values()),
+        has_failed_job=bool(observed.job_names) and any(_has_failed(job) for job in jobs),
         # Before Kubernetes 1.23 the controller replaces a pod that is deleted, until it reads otherwise.
-        makes_no_pods=finished or (intent.is_outcome_saved and job_is_idle),
+        makes_no_pods=finished or (intent.is_outcome_saved and jobs_are_idle),
         are_pods_listed=intent.are_pods_listed,
         are_pods_refused=_are_pods_refused(observed, view),
         has_live_pods=any(cause is None for cause in causes.values()),
@@ -222,9 +237,30 @@ def expected_causes(observed: ObservedState, causes: Mapping[str, Cause | None])
 
 
 def finished_condition(observed: ObservedState) -> Condition | None:
-    """The condition by which the Job says that it has finished."""
-    conditions = observed.job.status.conditions if observed.job is not None else ()
+    """The condition by which the Job says that it has finished; of several, when all have, that of one that failed."""
+    if not observed.job_names:
+        return end_of_job(observed.job) if observed.job is not None else None
+    jobs = [observed.jobs.get(name) or observed.lost_jobs.get(name) for name in observed.job_names]
+    ends = [end for job in jobs if job is not None and (end := end_of_job(job)) is not None]
+    if not observed.jobs or len(ends) < len(jobs):
+        return None
+    return next((end for end in ends if end.type == "Failed"), ends[0])
+
+
+def end_of_job(job: Job) -> Condition | None:
+    """The condition by which it says that it has finished."""
+    conditions = job.status.conditions
     return next((each for each in conditions if each.type in ("Complete", "Failed") and each.status == "True"), None)
+
+
+def _has_failed(job: Job) -> bool:
+    end = end_of_job(job)
+    return end is not None and end.type == "Failed"
+
+
+def _needs_no_word(job: Job) -> bool:
+    """Whether it makes no more pods, as far as the watch has shown."""
+    return job.spec.parallelism == 0 or end_of_job(job) is not None
 
 
 def has_enough_pods(observed: ObservedState) -> bool:

@@ -132,7 +132,10 @@ class EventReporter:
         if tracked is None:
             return
         free = self._free_slots_in(tracked.namespace)
-        text = text_of(item, slots_per_pod=tracked.slots_per_pod, slot_type=self._slot_type, free_slots=free)
+        # A pod has the name of its Job, and something behind it.
+        about = item.involved_object
+        slots = tracked.slots_of(about.name if about.kind == "Job" else about.name.rpartition("-")[0])
+        text = text_of(item, slots_per_pod=slots, slot_type=self._slot_type, free_slots=free)
         if text is not None:
             self._lines.say(batch_of(item, text, task=tracked.task, allocation=tracked.allocation))
         if (name := missing_class(item)) is not None:

@@ -223,13 +223,13 @@ def test_without_sight_of_nodes_a_pod_that_overstays_its_deletion_is_lost() -> N
 
 def test_a_job_that_somebody_deletes() -> None:
     found = run(running())
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     assert existence(found, view()) is LIVE
     found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
     found.observed.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", None, "DELETED", "job was deleted")]
     before_any_pod = run()
-    before_any_pod.observed.on_job_deleted()
+    before_any_pod.observed.on_job_deleted("job")
     seen = observation(before_any_pod, view())
     assert (seen.gone, seen.failure, seen.message) == (True, "DELETED", "job was deleted")
 
@@ -237,7 +237,7 @@ def test_a_job_that_somebody_deletes() -> None:
 def test_a_job_that_the_cluster_cleans_up_after_its_end_has_not_failed() -> None:
     found = run(exited(0))
     found.observed.on_job(job(condition="Complete"))
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     found.observed.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
     seen = observation(found, view())
     assert (seen.gone, seen.failure, told(found)) == (True, "", [("TERMINATED", 0, "", "")])
@@ -281,7 +281,7 @@ def test_stopped_by_order_before_anything_had_ended() -> None:
     assert found.intent.stop is not None
     found.intent.confirm_stop(found.intent.stop)
     assert reaction(found, view()) is None
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert existence(found, view()) is LIVE
     found.observed.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
@@ -300,7 +300,7 @@ def test_pods_whose_job_was_taken_away_from_them_are_stopped_too() -> None:
 def test_a_task_that_ends_well_when_it_is_asked_to_has_ended_well() -> None:
     found = run(running())
     stop(found)
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     found.observed.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", 0, "", "")]
 
@@ -308,7 +308,7 @@ def test_a_task_that_ends_well_when_it_is_asked_to_has_ended_well() -> None:
 def test_a_stop_after_a_failure_is_not_the_reason() -> None:
     found = run(exited(1, "a"), running("b"), num_pods=2)
     stop(found)
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     for name, code in (("a", 1), ("b", 143)):
         found.observed.on_pod_deleted(exited(code, name, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert observation(found, view()).stopped is False
@@ -439,7 +439,7 @@ def test_when_everything_is_gone_it_is_over(steps: list[tuple[str, str]]) -> Non
     found = run(num_pods=2)
     for what, name in steps:
         found.observed.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
-    found.observed.on_job_deleted()
+    found.observed.on_job_deleted("job")
     for each in list(found.observed.pods.values()):
         found.observed.on_pod_deleted(each, intent=found.intent, view=blind(T0))
     seen = observation(found, view())
