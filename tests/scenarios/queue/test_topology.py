@@ -195,6 +195,23 @@ CASES = [
         grows="y 1 pods 1 nodes beside a1,a2,b1,b2",
     ),
     case(
+        "who is moved for others that ask for no rack stays in one",
+        {"n1": 4, "n2": 4, "n3": 4},
+        "a 3@n1,n2 mv within rack; b 1@n3 np; h 4",
+        waits={"h": W.NO_ROOM},
+        domains={"n1": "z/a", "n2": "z/a", "n3": "z/b"},
+        moves_left=5,
+    ),
+    case(
+        "who prefers a rack may leave it",
+        {"n1": 4, "n2": 4, "n3": 4},
+        "a 3@n1,n2 mv near rack; b 1@n3 np; h 4",
+        waits={"h": W.PREEMPTING},
+        domains={"n1": "z/a", "n2": "z/a", "n3": "z/b"},
+        moves="a>h:n2,n3",
+        moves_left=5,
+    ),
+    case(
         "cores count in each rack",
         FOUR,
         "h 1@a1 cpu 60; x 2x3 within rack cpu 32",
