@@ -50,6 +50,7 @@ CASES = [
         "",
         {"t3": W.NO_ROOM, "t2": W.BEHIND_PRIORITY},
     ),
+    Case("one slot in a pool that has none", {"a": 0}, "t1 1 np; t2 0", "t2", {"t1": W.TOO_LARGE}),
     Case(
         "what no waiting would help holds back nobody",
         TWO,
