@@ -65,8 +65,7 @@ def placeholder_pod(
     priority_class  None where the cluster has none for it
     """
     amounts = {resource: _quantity(resource, amount) for resource, amount in order.requests.items() if amount}
-    # Kubernetes wants requests and limits of extended resources to be the same.
-    limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
+    limits = {resource: amount for resource, amount in amounts.items() if _is_never_overcommitted(resource)}
     container = {
         "name": "placeholder",
         "image": traits.image,
@@ -112,6 +111,11 @@ def _terms(order: PlaceholderOrder, traits: PlaceholderTraits, hosts: Sequence[s
         ours.append({"key": HOSTNAME, "operator": "NotIn", "values": sorted(set(hosts))})
     terms: Sequence[Mapping[str, Any]] = [{}] if order.affinity_terms is None else order.affinity_terms
     return [{**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *ours]} for term in terms]
+
+
+def _is_never_overcommitted(resource: str) -> bool:
+    """Whether Kubernetes wants its request and its limit to be the same: of extended resources and of huge pages."""
+    return "/" in resource or resource.startswith("hugepages-")
 
 
 def _quantity(resource: str, amount: int) -> str:

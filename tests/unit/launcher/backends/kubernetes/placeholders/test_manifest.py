@@ -46,6 +46,14 @@ def test_it_asks_for_what_a_pod_of_the_task_does() -> None:
     assert (container["image"], spec["priorityClassName"]) == ("registry.example/pause:1", "low")
 
 
+def test_huge_pages_have_a_limit_as_kubernetes_refuses_them_without() -> None:
+    [container] = pod(msgspec.structs.replace(ORDER, requests={"cpu": 1000, "hugepages-2Mi": 1 << 21}))["spec"][
+        "containers"
+    ]
+    assert container["resources"]["requests"] == {"cpu": "1000m", "hugepages-2Mi": "2097152"}
+    assert container["resources"]["limits"] == {"hugepages-2Mi": "2097152"}
+
+
 def test_without_a_class_it_names_none() -> None:
     assert "priorityClassName" not in pod(priority_class=None)["spec"]
 
