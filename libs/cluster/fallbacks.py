@@ -9,6 +9,8 @@ from libs.cluster.config import ClusterConfig
 from libs.errors import InvalidRequest
 
 FIELD: Final = "resources.fallback_pools"
+MOST: Final = 8
+"""Pools that one task may name: each is looked at by itself, when it is submitted and while it waits."""
 
 
 def complete_fallbacks(
@@ -22,8 +24,11 @@ def complete_fallbacks(
     """``asked``, in normal form, with the wait of each; without ``pool``, in which the task waits anyway.
 
     unavailable  pools that are bound to other workspaces only
-    Raises InvalidRequest for a pool that does not exist, that the workspace may not use, or that is named twice.
+    Raises InvalidRequest for more than MOST, and for a pool that does not exist, that the workspace may not use, or
+    that is named twice.
     """
+    if len(asked) > MOST:
+        raise InvalidRequest(f"{FIELD}: at most {MOST} pools may be named, and {len(asked)} are")
     found: dict[str, dict[str, Any]] = {}
     for place, entry in enumerate(asked):
         name = entry["pool"]

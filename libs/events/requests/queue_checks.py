@@ -5,9 +5,12 @@ Request and reply on ``subjects.CHECK_QUEUE``; nothing is left of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
+
+MOST: Final = 16
+"""Of each kind in one question; the scheduler leaves what comes after them unanswered."""
 
 
 class HypotheticalRequest(Struct, frozen=True, kw_only=True):

@@ -43,7 +43,8 @@ class OfferedTask(Struct, frozen=True, kw_only=True):
 def completed(app: App, task: OfferedTask, resources: Mapping[str, Any]) -> Object:
     """``resources`` with the wait for each of its fallback pools; without the field where none is left.
 
-    Raises InvalidRequest for a pool that does not exist, that the workspace may not use, or that is named twice.
+    Raises InvalidRequest for too many of them, and for a pool that does not exist, that the workspace may not use, or
+    that is named twice.
     """
     others = {key: value for key, value in resources.items() if key != "fallback_pools"}
     found = complete_fallbacks(

@@ -22,6 +22,7 @@ from libs.db.prepared.statements import PreparedStatement
 from libs.errors import NotFound, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.requests.queue_checks import (
+    MOST,
     EmptyPoolRequest,
     HypotheticalRequest,
     QueueAnswer,
@@ -46,8 +47,6 @@ from services.scheduler.queue.pool_memory import PoolMemory
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.settings import ForecastSettings
 
-MOST: Final = 16
-"""Requests of one question."""
 _BUDGET_S: Final = 3.0
 """Processor time for the replays of one question."""
 _PAUSE_PER_STEP: Final = 1.0

@@ -70,6 +70,7 @@ def test_each_has_a_wait_in_the_end_and_its_own_pool_is_left_out() -> None:
             ["cloud", "nowhere"],
             "resources.fallback_pools[1]: resource pool nowhere does not exist or is not available to workspace ID 3",
         ),
+        (["demand"] * 9, "resources.fallback_pools: at most 8 pools may be named, and 9 are"),
         (["bound"], "resources.fallback_pools[0]: resource pool bound does not exist or is not available to workspace"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from libs.cluster.time_limits import limit_in_pool
 from libs.cluster.topology import check_topology
 from libs.errors import InvalidRequest
 from libs.events import subjects
-from libs.events.requests.queue_checks import HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
+from libs.events.requests.queue_checks import MOST, HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
 from libs.shapes.time_limits import limit_in_words
 from services.api.actions.cluster.submissions import Submission
 from services.api.actions.resource_request import check_resources
@@ -50,7 +51,7 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
 
     Raises Unavailable when no scheduler answers.
     """
-    variants = list(variants_of(app, submission))
+    variants = list(islice(variants_of(app, submission), MOST))
     resources = submission.config["resources"]
     asked = QueueCheck(
         requests=tuple(

@@ -18,7 +18,7 @@ from libs.cluster.config import PoolConfig
 from libs.db.tables.tasks import pool_offers, tasks
 from libs.db.tables.workspaces import pool_bindings
 from libs.events import subjects
-from libs.events.requests.queue_checks import QueueAnswer, QueueAnswers, QueueCheck
+from libs.events.requests.queue_checks import MOST, QueueAnswer, QueueAnswers, QueueCheck
 from tests.harness.pages.blocks import blocks_of, document
 from tests.integration.api.experiments.conftest import Api, serving
 
@@ -154,6 +154,28 @@ async def test_a_check_says_in_which_pool_it_starts_and_when(api: Api) -> None:
     assert (start["resourcePool"], start["startsNow"], start["reason"]) == ("other", False, "full")
     assert start["basis"] == "in resource pool other, when it has waited for 5m"
     assert start["estimatedStart"]
+
+
+async def test_a_check_asks_no_more_than_is_answered(api: Api) -> None:
+    """What was submitted comes first, with all of its fallback pools."""
+    names = [f"spare-{number}" for number in range(8)]
+    pools = (PoolConfig(pool_name="default"), *(PoolConfig(pool_name=name) for name in names))
+    asked: list[str] = []
+
+    async def answer(message: CoreMessage) -> bytes:
+        requests = msgspec.json.decode(message.data, type=QueueCheck).requests
+        asked.extend(one.pool for one in requests)
+        return msgspec.json.encode(QueueAnswers(answers=tuple(QueueAnswer() for _ in requests[:MOST])))
+
+    config = EXPERIMENT.replace("slots_per_trial: 4", "slots_per_trial: 16") % f"fallback_pools: [{', '.join(names)}]"
+    cluster = structs.replace(api.app.cluster, resource_pools=pools)
+    async with (
+        serving(replace(api.app, cluster=cluster)) as url,
+        api.app.bus.serve(subjects.CHECK_QUEUE, answer),
+    ):
+        checked = await api.ok("POST", f"{url}/api/v1/resolute/check", json={"config": config})
+    assert checked["start"]["resourcePool"] == "default"
+    assert (asked[:9], len(asked)) == (["default", *names], MOST)
 
 
 async def _create(api: Api, url: str, resources: str, **body: Any) -> dict[str, Any]:
