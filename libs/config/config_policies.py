@@ -170,6 +170,27 @@ def check_pool_change(pool: str, *, workspace: Mapping[str, Any] | None, global_
         raise InvalidRequest(f"resource pool is already set in an invariant config policy to {fixed}")
 
 
+def check_fallback_pools(
+    resources: Mapping[str, Any], *, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None
+) -> None:
+    """Raise InvalidRequest where ``resources`` fall back on pools beside the one that an invariant config fixes.
+
+    What the same scope or the one above it says of fallback pools is no way past it.
+    resources  of a complete configuration
+    """
+    if not resources.get("fallback_pools"):
+        return
+    for policies in (global_, workspace):
+        fixed = ((policies or {}).get("invariant_config") or {}).get("resources") or {}
+        if fixed.get("fallback_pools") is not None:
+            return
+        if (pool := fixed.get("resource_pool")) is not None:
+            raise InvalidRequest(
+                "resources.fallback_pools must be empty: resource pool is already set in an invariant config policy "
+                f"to {pool}"
+            )
+
+
 def _fixed_resource(key: str, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None) -> Any:
     invariants = [(policies or {}).get("invariant_config") or {} for policies in (global_, workspace)]
     return _first([(invariant.get("resources") or {}).get(key) for invariant in invariants])

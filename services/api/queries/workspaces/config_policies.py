@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import (
     apply_invariants,
     check_constraints,
+    check_fallback_pools,
     check_max_slots_change,
     check_pool_change,
     check_priority_change,
@@ -49,7 +50,9 @@ class Policies(Struct, frozen=True, kw_only=True):
         return [apply_invariants({}, [own])] if (own := (self.workspace or {}).get("invariant_config")) else []
 
     def check_launch(self, resources: Mapping[str, Any]) -> None:
-        """Raises InvalidRequest when what a workload asks for is more than its constraints allow."""
+        """Raises InvalidRequest when what a workload asks for is more than its constraints allow, or may start in
+        other pools than the one that its invariants fix."""
+        check_fallback_pools(resources, workspace=self.workspace, global_=self.global_)
         check_constraints(
             resources,
             workspace=(self.workspace or {}).get("constraints"),

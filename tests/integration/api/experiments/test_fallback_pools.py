@@ -156,6 +156,29 @@ async def test_a_check_says_in_which_pool_it_starts_and_when(api: Api) -> None:
     assert start["estimatedStart"]
 
 
+async def test_a_pool_that_a_policy_fixes_is_not_left(api: Api) -> None:
+    workspace = (await api.ok("POST", "/api/v1/workspaces", json={"name": "fixed pool"}))["workspace"]["id"]
+    path = f"/api/v1/workspaces/{workspace}/projects"
+    project = (await api.ok("POST", path, json={"name": "p", "workspaceId": workspace}))["project"]["id"]
+
+    async def fix(resources: str) -> None:
+        policies = f"{{invariant_config: {{resources: {resources}}}}}"
+        body = {"workspaceId": workspace, "workloadType": "EXPERIMENT", "configPolicies": policies}
+        await api.ok("PUT", f"/api/v1/config-policies/workspaces/{workspace}/EXPERIMENT", json=body)
+
+    async with _served(api) as url:
+        await fix("{resource_pool: limited}")
+        body = {"config": EXPERIMENT % "fallback_pools: [{pool: other, after: 0}]", "projectId": project}
+        said = await api.refused(400, "POST", f"{url}/api/v1/experiments", json=body)
+        own = await _create(api, url, "fallback_pools: [limited]", projectId=project)
+        await fix("{resource_pool: limited, fallback_pools: [default]}")
+        fixed = await _create(api, url, "fallback_pools: [other]", projectId=project)
+    assert said.startswith("resources.fallback_pools must be empty")
+    assert said.endswith("policy to limited")
+    assert "fallback_pools" not in own["config"]["resources"]
+    assert fixed["config"]["resources"]["fallback_pools"] == [{"pool": "default", "after": 600}]
+
+
 async def test_a_check_asks_no_more_than_is_answered(api: Api) -> None:
     """What was submitted comes first, with all of its fallback pools."""
     names = [f"spare-{number}" for number in range(8)]

@@ -9,6 +9,7 @@ import pytest
 
 from libs.config import (
     check_constraints,
+    check_fallback_pools,
     check_max_slots_change,
     check_priority_change,
     check_weight_change,
@@ -166,3 +167,26 @@ def test_bad_policies_are_refused(parse: Callable[[str], Any], text: str, messag
     with pytest.raises(InvalidRequest) as caught:
         parse(text)
     assert message in str(caught.value)
+
+
+_CHEAP = {"invariant_config": {"resources": {"resource_pool": "cheap"}}}
+_WITH_FALLBACK = {"invariant_config": {"resources": {"resource_pool": "cheap", "fallback_pools": ["spare"]}}}
+_FALLBACK_ONLY = {"invariant_config": {"resources": {"fallback_pools": ["spare"]}}}
+_OTHERS = {"invariant_config": {"max_restarts": 1}}
+
+
+@pytest.mark.parametrize(
+    ("workspace", "global_"),
+    [(None, None), (_OTHERS, _OTHERS), (_WITH_FALLBACK, None), (None, _WITH_FALLBACK), (_CHEAP, _FALLBACK_ONLY)],
+)
+def test_fallback_pools_beside_a_pool_that_is_free_or_comes_with_them(workspace: Any, global_: Any) -> None:
+    check_fallback_pools({"fallback_pools": [{"pool": "spare", "after": 0}]}, workspace=workspace, global_=global_)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "global_"), [(_CHEAP, None), (None, _CHEAP), (_CHEAP, _OTHERS), (_FALLBACK_ONLY, _CHEAP)]
+)
+def test_fallback_pools_are_no_way_past_a_fixed_pool(workspace: Any, global_: Any) -> None:
+    check_fallback_pools({"resource_pool": "cheap"}, workspace=workspace, global_=global_)
+    with pytest.raises(InvalidRequest, match=r"^resources\.fallback_pools must be empty: .* policy to cheap$"):
+        check_fallback_pools({"fallback_pools": [{"pool": "spare", "after": 0}]}, workspace=workspace, global_=global_)
