@@ -14,6 +14,7 @@ from msgspec import Struct
 from libs.cluster.fallbacks import FIELD, complete_fallbacks
 from libs.cluster.resolution import split_in_pool
 from libs.cluster.time_limits import limit_in_pool
+from libs.cluster.topology import check_topology
 from libs.config.differences import difference
 from libs.db.jobs.pool_offers import PoolOffer
 from libs.errors import InvalidRequest
@@ -89,6 +90,7 @@ async def offers_of(
                 app.cluster, app.capacity.of(name), pool=name, slots=task.slots, single_pod=task.single_pod
             )
             limit = limit_in_pool(app.cluster, name, task.time_limit_s)
+            check_topology(app.cluster, name, resources)
             there = await in_pool(name)
         except InvalidRequest as error:
             raise InvalidRequest(f"{FIELD}: resource pool {name}: {error}") from error

@@ -112,3 +112,18 @@ async def test_a_job_does_not_move_to_a_pool_without_its_level(api: Api) -> None
         created = await create(api, url, f"topology: {{required: {RACK}}}")
         body = {"updates": [{"jobId": created["experiment"]["jobId"], "resourcePool": "flat"}]}
         assert await api.refused(400, "POST", f"{url}/api/v1/job-queues", json=body) == NONE
+
+
+async def test_every_fallback_pool_has_its_level(api: Api) -> None:
+    said = f"resources.fallback_pools: resource pool flat: {NONE}"
+    fallback = f"topology: {{required: {RACK}}}, fallback_pools: [flat]"
+    async with racked(api) as url:
+        experiment = {"config": CONFIG % fallback, "activate": False}
+        assert await api.refused(400, "POST", f"{url}/api/v1/experiments", json=experiment) == said
+        task = {"config": f"{{entrypoint: [a], resources: {{slots: 0, {fallback}}}}}"}
+        assert await api.refused(400, "POST", f"{url}/api/v1/generic-tasks", json=task) == said
+        resources = {"slots": 0, "topology": {"required": RACK}, "fallback_pools": ["flat"]}
+        command = {"config": {"entrypoint": ["a"], "resources": resources}}
+        assert (await api.refused(400, "POST", f"{url}/api/v1/commands", json=command)).endswith(said)
+        plain = await create(api, url, "fallback_pools: [flat]")
+        assert plain["config"]["resources"]["fallback_pools"] == [{"pool": "flat", "after": 600}]
