@@ -18,7 +18,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.time_limits import with_time_limit
+from libs.cluster.time_limits import limit_in_pool, with_time_limit
 from libs.cluster.topology import check_topology
 from libs.config import (
     apply_invariants,
@@ -29,7 +29,7 @@ from libs.config import (
     parse_experiment_config,
 )
 from libs.config.differences import overlaid
-from libs.config.stored import part, text_in
+from libs.config.stored import count_in, part, text_in
 from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks
 from libs.db.outbox import announce
@@ -103,7 +103,7 @@ async def continue_experiment(
         pool=pool,
         slots=config["resources"]["slots_per_trial"],
         single_pod=bool(config["resources"].get("is_single_node")),
-        time_limit_s=(override.get("resources") or {}).get("time_limit"),
+        time_limit_s=(apply_invariants(override, invariants).get("resources") or {}).get("time_limit"),
         workspace_id=project.workspace_id,
         unavailable_pools=project.unavailable_pools,
     )
@@ -122,7 +122,7 @@ async def continue_experiment(
     if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
         await pin_warm_start(connection, config)
     await _queue_anew(connection, row, config, project, pool=pool, now=now)
-    offers = await _offers_anew(connection, app, row.job_id, task, config)
+    offers = await _offers_anew(connection, app, row.job_id, task, config, stored=stored)
     await store_offers(connection, row.job_id, offers, anew=True)
     for table in (searcher_snapshots, searcher_events):
         await connection.execute(delete(table).where(table.c.experiment_id == experiment_id))
@@ -212,23 +212,41 @@ async def _queue_anew(
 
 
 async def _offers_anew(
-    connection: AsyncConnection, app: App, job_id: str, task: OfferedTask, config: Object
+    connection: AsyncConnection, app: App, job_id: str, task: OfferedTask, config: Object, *, stored: Object
 ) -> tuple[PoolOffer, ...]:
     """Those of the configuration. What defaults of pools make of it was found when it was submitted: that stays, as
-    the time limits do that nobody changes, and nothing is different in pools that were named since then."""
+    the time limits do that nobody changes, and nothing but the limit is different in pools that were named since then.
+
+    task    its time limit is what is asked for now
+    stored  the configuration before
+    """
     query = select(pool_offers.c.pool, pool_offers.c.changes, pool_offers.c.time_limit_s)
     rows = (await connection.execute(query.where(pool_offers.c.job_id == job_id))).all()
     known: dict[str, Object] = {row.pool: row.changes for row in rows}
-    limits = {} if task.time_limit_s is not None else {row.pool: row.time_limit_s for row in rows}
+    is_named = task.time_limit_s is not None
+    limits = {} if is_named else {row.pool: row.time_limit_s for row in rows}
 
     async def in_pool(name: str) -> Object:
         return overlaid(config, known.get(name, {}))
 
+    if not is_named:
+        task = structs.replace(task, time_limit_s=_asked_before(app, stored, [row.time_limit_s for row in rows]))
     found = await offers_of(app, task, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment)
     return tuple(
         structs.replace(offer, time_limit_s=limits.get(offer.pool, offer.time_limit_s)) if offer.rank else offer
         for offer in found
     )
+
+
+def _asked_before(app: App, stored: Object, in_pools: Sequence[int | None]) -> int | None:
+    """The time limit that an experiment came with; None where it got that of its pool, which is stored alike.
+
+    in_pools  its limits in the pools that it has named: all the same when it came with one
+    """
+    resources = part(stored, "resources")
+    limit = count_in(resources, "time_limit")
+    of_pool = limit_in_pool(app.cluster, text_in(resources, "resource_pool"), None)
+    return None if limit == of_pool or any(other != limit for other in in_pools) else limit
 
 
 async def _resume_trial(

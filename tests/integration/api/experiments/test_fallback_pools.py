@@ -229,3 +229,42 @@ async def test_what_goes_on_keeps_what_was_found_of_its_pools(api: Api) -> None:
         body = {"id": experiment["id"], "overrideConfig": "{searcher: {max_length: {batches: 7}}}"}
         await api.ok("POST", f"{url}/api/v1/experiments/continue", json=body)
     assert await _offers(api, experiment["jobId"]) == [row for row in before if row.is_open]
+
+
+@pytest.mark.parametrize(
+    ("resources", "named", "limits"),
+    [
+        ("time_limit: 1h", "[other, limited]", [3600, 3600, 3600]),
+        ("time_limit: 1h, fallback_pools: [other]", "[other, limited]", [3600, 3600, 3600]),
+        ("resource_pool: other", "[default, limited]", [86_400, None, 7200]),  # it came with none
+        ("resource_pool: other, fallback_pools: [default]", "[default, limited]", [86_400, None, 7200]),
+    ],
+)
+async def test_pools_named_when_it_goes_on_keep_to_the_limit_that_it_came_with(
+    api: Api, resources: str, named: str, limits: list[int | None]
+) -> None:
+    async with _served(api) as url:
+        experiment = await _ended(api, url, resources)
+        await _continue(api, url, experiment, f"fallback_pools: {named}")
+    assert [row.time_limit_s for row in await _offers(api, experiment["jobId"])] == limits
+
+
+async def test_a_pool_named_when_it_goes_on_allows_the_limit_that_it_came_with(api: Api) -> None:
+    async with _served(api) as url:
+        experiment = await _ended(api, url, "time_limit: 3h")
+        body = {"id": experiment["id"], "overrideConfig": "{resources: {fallback_pools: [limited]}}"}
+        said = await api.refused(400, "POST", f"{url}/api/v1/experiments/continue", json=body)
+        await _continue(api, url, experiment, "fallback_pools: [limited], time_limit: 2h")
+    assert said.startswith("resources.fallback_pools: resource pool limited: resources.time_limit (3h) is above")
+    assert [row.time_limit_s for row in await _offers(api, experiment["jobId"])] == [7200, 7200]
+
+
+async def _ended(api: Api, url: str, resources: str) -> dict[str, Any]:
+    experiment: dict[str, Any] = (await _create(api, url, resources))["experiment"]
+    await api.rows.set_experiment(experiment["id"], state="CANCELED", end_time=datetime.now(UTC))
+    return experiment
+
+
+async def _continue(api: Api, url: str, experiment: dict[str, Any], resources: str) -> None:
+    body = {"id": experiment["id"], "overrideConfig": f"{{resources: {{{resources}}}}}"}
+    await api.ok("POST", f"{url}/api/v1/experiments/continue", json=body)
