@@ -72,3 +72,9 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     @property
     def slots(self) -> int:
         return sum(node.slots for node in self.nodes if node.enabled)
+
+    @property
+    def sees_nodes(self) -> bool:
+        """Whether the launcher says what its nodes are, if there are any. Others assume slots: their nodes have names
+        that nobody in the cluster knows, and what pods need beside slots is unknown."""
+        return bool(self.shapes) or not self.nodes

@@ -127,7 +127,9 @@ class SchedulerController:
         self._is_new = True
         """No round of the resync has looked at everything yet."""
         self._order_keys = OrderKeys(listed=self._resync_now.set)
-        self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys)
+        self._repair = OrderRepair(
+            db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys, capacity=self._capacity.of
+        )
         self._housekeeping = Housekeeping(
             db=db,
             bus=bus,

@@ -5,7 +5,7 @@ The bucket is derived from the rows of live allocations, and may be lost with th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,6 +23,7 @@ from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events import subjects
+from libs.events.capacity import PoolCapacity
 from libs.events.orders import Order
 from libs.ids import new_random_part
 from services.scheduler.allocations.ended import clear_ended
@@ -86,10 +87,23 @@ async def issue(
 
 
 class OrderRepair:
-    """Compares the bucket with the rows of live allocations, and puts right what differs."""
+    """Compares the bucket with the rows of live allocations, and puts right what differs.
 
-    def __init__(self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig, keys: OrderKeys) -> None:
+    capacity  of a pool, as it is now; None where it is not known
+    """
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        bus: Bus,
+        clock: Clock,
+        cluster: ClusterConfig,
+        keys: OrderKeys,
+        capacity: Callable[[str], PoolCapacity | None],
+    ) -> None:
         self._keys = keys
+        self._capacity = capacity
         self._growing = [pool for pool in cluster.resource_pools if pool.growth is not None]
         self._db = db
         self._bus = bus
@@ -150,10 +164,16 @@ class OrderRepair:
             if row.killed_at is not None:
                 out.order(stop_order(row))
             else:
-                await issue(connection, [row], cluster=self._cluster, now=now, out=out)
+                material = await self._material(connection, row)
+                await issue(connection, [row], cluster=self._cluster, now=now, out=out, material=material)
         await locked.write(connection)
         await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
+
+    async def _material(self, connection: Connection, row: AllocationRow) -> TaskMaterial:
+        capacity = self._capacity(row.pool)
+        sees_nodes = capacity is None or capacity.sees_nodes
+        return await TaskMaterial.load(connection, [row], cluster=self._cluster, sees_nodes=sees_nodes)
 
     async def _hold(self, connection: Connection, pool: str) -> None:
         """Order the placeholders of a pool again, if they are still wanted."""

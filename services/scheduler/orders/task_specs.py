@@ -71,6 +71,7 @@ class TaskMaterial:
         self._trials: dict[str, Row] = {}
         self._experiments: dict[int, Row] = {}
         self._disabled_nodes: Set[str] = frozenset()
+        self._sees_nodes = True
 
     @classmethod
     async def load(
@@ -80,8 +81,12 @@ class TaskMaterial:
         *,
         cluster: ClusterConfig,
         disabled: Set[str] | None = None,
+        sees_nodes: bool = True,
     ) -> TaskMaterial:
-        """``disabled``: the nodes that are, where they have been read."""
+        """
+        disabled    the nodes that are, where they have been read
+        sees_nodes  whether the launcher of ``rows`` does, or its slots are assumed
+        """
         ids = [row.task_id for row in rows]
         material = cls(cluster=cluster)
         material._tasks = {found["task_id"]: found for found in await _TASKS.rows(connection, tasks=ids)}
@@ -91,6 +96,7 @@ class TaskMaterial:
             found_experiments = await _EXPERIMENTS.rows(connection, experiments=origins)
             material._experiments = {found["id"]: found for found in found_experiments}
         material._disabled_nodes = await disabled_nodes(connection) if disabled is None else disabled
+        material._sees_nodes = sees_nodes
         return material
 
     def is_whole(self, row: AllocationRow) -> bool:
@@ -222,10 +228,16 @@ class TaskMaterial:
     def _nodes(self, row: AllocationRow) -> tuple[str, ...]:
         """Those that it was given, for gangs of pools with a topology: others may not be near each other.
 
-        Others are left to the scheduler of the cluster, which knows better what has become of the nodes since.
+        Others are left to the scheduler of the cluster, which knows better what has become of the nodes since. So are
+        those of launchers that see no nodes: what they were given are names that no node has.
         """
         pool = self._cluster.pool(row.pool)
-        if row.num_pods == 1 or pool is None or self._cluster.scheduler_of(pool).topology is None:
+        if (
+            not self._sees_nodes
+            or row.num_pods == 1
+            or pool is None
+            or self._cluster.scheduler_of(pool).topology is None
+        ):
             return ()
         return tuple(sorted({place["node"] for place in row.places}))
 

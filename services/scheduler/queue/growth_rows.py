@@ -16,7 +16,6 @@ from libs.cluster.config import PoolConfig
 from libs.cluster.growth import GrowthConfig, NodeTemplate
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
-from libs.events.capacity import PoolCapacity
 from libs.podspec.quantities import units
 from services.scheduler.orders.placeholders import placeholder_order
 from services.scheduler.plan.decisions import EndGrowth, Grow
@@ -79,12 +78,6 @@ async def load_growth(connection: Connection, pool: PoolConfig, *, slot_resource
         now=next((_growing(row) for row in rows if row["rests_until"] is None), None),
         rests_until={row["allocation_id"]: row["rests_until"] for row in rows if row["rests_until"] is not None},
     )
-
-
-def sees_nodes(capacity: PoolCapacity) -> bool:
-    """Whether the launcher says what its nodes are, if there are any. Others assume slots: nobody knows what pods need
-    beside them, or which nodes come."""
-    return bool(capacity.shapes) or not capacity.nodes
 
 
 async def grows(connection: Connection, pool: str) -> bool:

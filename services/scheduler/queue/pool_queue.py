@@ -302,7 +302,9 @@ class PoolQueue:
             if (guest := loaded.guests.get(row.allocation_id)) is not None:
                 row.pool, row.num_pods, row.time_limit_s = self._pool.pool_name, guest.num_pods, guest.time_limit_s
                 note(row, f"Starts in resource pool {row.pool} instead of {guest.pool}", now=now, out=out)
-        material = await TaskMaterial.load(connection, rows, cluster=self._cluster, disabled=loaded.disabled_nodes)
+        material = await TaskMaterial.load(
+            connection, rows, cluster=self._cluster, disabled=loaded.disabled_nodes, sees_nodes=loaded.sees_nodes
+        )
         for row in rows:
             row.traceparent = _traced(row, material.trace(row))
             row.state = AllocationState.ASSIGNED

@@ -29,7 +29,7 @@ from services.scheduler.plan.snapshot import (
 from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.declared_times import ends_at_of, runs_for_of
 from services.scheduler.queue.expected_times import expected_of
-from services.scheduler.queue.growth_rows import grows, load_growth, sees_nodes
+from services.scheduler.queue.growth_rows import grows, load_growth
 from services.scheduler.queue.guests.pending_rows import Guest, guests_of, held_elsewhere_by_jobs, pending_rows
 from services.scheduler.queue.moving.moves import NO_MOVES, OpenMoves, load_moves
 from services.scheduler.queue.pool_memory import PoolMemory
@@ -102,6 +102,8 @@ class LoadedPool(Struct, frozen=True):
     moves: OpenMoves = NO_MOVES
     undivided: Set[str] = frozenset()
     """Pending allocations that are not in the snapshot: their pods would have to differ in size."""
+    sees_nodes: bool = True
+    """Whether nodes have the names that they have in the cluster."""
 
 
 async def load_pool(
@@ -143,7 +145,7 @@ async def load_pool(
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
     growth = None
-    if is_carried_out and capacity is not None and sees_nodes(capacity):
+    if is_carried_out and capacity is not None and capacity.sees_nodes:
         growth = await load_growth(
             connection,
             pool,
@@ -250,6 +252,7 @@ async def load_pool(
         rows=pending,
         moves=moves,
         undivided=undivided,
+        sees_nodes=capacity is None or capacity.sees_nodes,
     )
 
 

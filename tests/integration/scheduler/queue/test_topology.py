@@ -15,11 +15,12 @@ from libs.db.engine import connect_database
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.node_shapes import ReportedShape
+from libs.events.orders import Order
 from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswers, QueueCheck
 from tests.harness import eventually
 from tests.integration.scheduler.queue.test_nodes_that_pods_require import OBSERVED, until_it_waits
 from tests.integration.scheduler.queue.test_queue_checks import ask, knows_its_nodes, request_of
-from tests.integration.scheduler.world import KUBERNETES, World
+from tests.integration.scheduler.world import KUBERNETES, QUICK, World, background
 
 LEVELS: Final = ("example.com/zone", "example.com/rack")
 RACKS: Final = {OBSERVED: "a", "a1": "a", "b0": "b"}
@@ -103,6 +104,22 @@ async def test_a_question_is_answered_for_what_it_requires(world: World) -> None
         reply = await w.bus.request(subjects.CHECK_QUEUE, question, timeout_s=30)
         [answer] = msgspec.json.decode(reply, type=QueueAnswers).in_empty_pool
         assert (answer.is_possible, answer.reason) == (False, answers[0].reason)
+
+
+async def test_where_no_nodes_are_seen_a_gang_is_bound_to_none(world: World) -> None:
+    """Neither when it starts nor when its order has to be written again: the names are those of assumed nodes."""
+    async with world.scheduling() as w:
+        await w.launcher.offer(nodes=2)
+        await gang(w, 16, preferred=LEVELS[1])
+        [started] = await w.launcher.running()
+        assert _bound_to(w, started) == ()
+        bucket, key = w.bus.bucket(subjects.ORDERS_BUCKET), subjects.order_key("default", started)
+        await w.api.sql("UPDATE allocations SET assigned_at = now() - interval '1 minute'")
+        await bucket.delete(key)
+        async with background(w.scheduler(QUICK).run()):
+            again = msgspec.json.decode((await eventually(lambda: bucket.get(key))).value, type=Order)
+        assert again.spec is not None
+        assert again.spec.nodes == ()
 
 
 async def offer(w: World) -> None:

@@ -148,7 +148,8 @@ class Creation:
             self._finish(tracked)
             return
         paths = paths_in(tracked.namespace)
-        traits = msgspec.structs.replace(self._traits, master_cert=self._trust.read())
+        sees_nodes = self._tracker.nodes is not None
+        traits = msgspec.structs.replace(self._traits, master_cert=self._trust.read(), sees_nodes=sees_nodes)
         made = manifests(order, traits, priority_class=await self._priority_class_of(order.spec))
         job, is_new = await self._create_job(tracked, made.job)
         self._tracker.on_job(job)

@@ -49,6 +49,8 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     """Whether tasks are reached through a Gateway rather than at the addresses of their pods."""
     finished_job_ttl_s: int = 900
     scripts: Mapping[str, bytes] = {}
+    sees_nodes: bool = True
+    """Whether the launcher sees the nodes of the cluster. Otherwise nodes are named to it that it has assumed."""
     master_cert: bytes | None = None
     """Certificates that tasks trust; of one task, as they are read at its launch."""
 

@@ -32,7 +32,7 @@ from tests.integration.launcher.backends.kubernetes.client.faulty import Json, s
 from tests.unit.launcher.backends.kubernetes.builders import CLUSTER_ID, Listener, traits
 from tests.unit.launcher.specs import task
 
-ORDER = Order(allocation="1.x.1", pool="default", desired="run", spec=task())
+ORDER = Order(allocation="1.x.1", pool="default", desired="run", spec=task(nodes=("ns1-0",)))
 
 
 class Server:
@@ -181,3 +181,12 @@ async def test_a_job_that_was_made_without_an_answer_is_taken_back_when_the_next
         launcher.again()
         await launcher.until_gone()
     assert (len(server.deleted), server.jobs) == (1, {})
+
+
+async def test_who_sees_no_nodes_binds_pods_to_none() -> None:
+    """Those that the order names are what this launcher assumes, and no node of the cluster has the name."""
+    server = Server(makes_it=True)
+    async with paused(server):
+        [job] = server.jobs.values()
+        affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        assert "metadata.name" not in str(affinity)
