@@ -147,7 +147,7 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
         kill(row, reason=_KILLED[state], now=locked.now, out=locked.out)
     elif state in _LEAVING:
         terminate(row, reason=_LEAVING[state], now=locked.now, out=locked.out)
-    elif row.pool not in _wanted_pools(locked):
+    elif row.pool not in _wanted_pools(locked, row):
         terminate(row, reason="allocation resource pool changed", now=locked.now, out=locked.out)
     elif row.priority is not None and row.priority != (
         priority := count_in(part(locked.experiment.config, "resources"), "priority")
@@ -156,10 +156,11 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
         row.priority = priority
 
 
-def _wanted_pools(locked: LockedExperiment) -> set[str]:
-    """Its own, and those in which it may start when it has waited long enough there."""
+def _wanted_pools(locked: LockedExperiment, row: AllocationRow) -> set[str]:
+    """Where ``row`` may be: it waits in its own pool alone, and runs there or where it has started instead."""
     resources = part(locked.experiment.config, "resources")
-    return {text_in(resources, "resource_pool") or _resolved_pool(locked), *names_of(resources)}
+    instead = names_of(resources) if row.assigned_at is not None else ()
+    return {text_in(resources, "resource_pool") or _resolved_pool(locked), *instead}
 
 
 def _resolved_pool(locked: LockedExperiment) -> str:

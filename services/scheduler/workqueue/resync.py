@@ -34,7 +34,9 @@ _EXPERIMENTS: Final = text("""
         OR (t.state <> 'ACTIVE' AND t.state <> 'PAUSED' AND a.allocation_id IS NULL)
         OR (a.allocation_id IS NOT NULL
             AND a.preempted_at IS NULL AND a.killed_at IS NULL AND a.released_at IS NULL
-            AND (t.state <> 'ACTIVE' OR a.pool <> j.pool OR a.priority <> j.priority))
+            AND (t.state <> 'ACTIVE' OR a.priority <> j.priority
+                 OR (a.pool <> j.pool AND (a.assigned_at IS NULL OR NOT EXISTS (
+                     SELECT FROM pool_offers o WHERE o.job_id = j.job_id AND o.pool = a.pool AND o.rank > 0)))))
         OR (t.state IN ('STOPPING_KILLED', 'STOPPING_ERROR') AND a.killed_at IS NULL AND a.released_at IS NULL)
         OR a.preempt_deadline <= :now AND a.killed_at IS NULL
         OR t.early_exit_deadline <= :now

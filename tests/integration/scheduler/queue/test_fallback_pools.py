@@ -6,13 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
+from sqlalchemy import select
+
+from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
-from libs.db.jobs.pool_offers import PoolOffer
+from libs.db.engine import Connection
+from libs.db.jobs.pool_offers import PoolOffer, store_offers
+from libs.db.tables.tasks import tasks
+from libs.db.transactions import in_transaction
 from services.scheduler.deletion.old_offers import close_offers
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.guests.wakes import Wakes
+from services.scheduler.workqueue.resync import missed_requests
+from services.scheduler.workqueue.work_queue import Request
+from tests.builders import insert_generic_task
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, FakeLauncher, World, background
 
@@ -42,6 +52,23 @@ async def test_it_starts_in_the_other_pool_as_that_pool_runs_tasks(world: World)
         await world.api.set_priority(experiment, 7)
         await eventually(lambda: _has(world, experiment, priority=7))
         assert (await world.api.allocations(experiment))[0]["preempted_at"] is None
+        # It is where it may be, so that nothing of it was missed.
+        await eventually(lambda: _is_at_rest(world, experiment))
+        await world.api.sql("DELETE FROM pool_offers")
+        assert not await _is_at_rest(world, experiment)
+
+
+async def test_who_is_moved_waits_in_the_new_pool_though_it_could_fall_back_on_the_old_one(world: World) -> None:
+    async with _two_pools(world) as other:
+        await world.launcher.offer(0)
+        await other.offer(0)
+        experiment = await _create(world, after_s=LONG_S)
+        await eventually(partial(_waits_in, world, experiment, "default"))
+        for pool in ("other", "default"):
+            await world.api.move_to_pool(experiment, pool, cluster=world.cluster)
+            await eventually(partial(_waits_in, world, experiment, pool))
+        await world.launcher.offer(8)
+        await world.launcher.running()
 
 
 async def test_it_waits_in_its_own_pool_for_as_long_as_it_says(world: World) -> None:
@@ -167,6 +194,21 @@ async def test_offers_are_closed_with_their_job_and_go_with_it(world: World) -> 
     assert await world.api.sql("SELECT pool FROM pool_offers") == []
 
 
+async def test_offers_stay_while_a_generic_task_may_go_on(world: World) -> None:
+    async def store(connection: Connection) -> None:
+        task = await insert_generic_task(connection)
+        job = await connection.scalar(select(tasks.c.job_id).where(tasks.c.task_id == task))
+        offers = [PoolOffer(pool="other", rank=1, after_s=0, num_pods=1, time_limit_s=None)]
+        await store_offers(connection, str(job), offers, anew=False)
+
+    await in_transaction(world.db, store)
+    await world.api.sql("UPDATE tasks SET end_time = now()")
+    for state, is_open in (("PAUSED", True), ("STOPPING_PAUSED", True), ("CANCELED", False)):
+        await world.api.sql("UPDATE generic_tasks SET state = :state", state=state)
+        await close_offers(world.db)
+        assert await world.api.sql("SELECT is_open FROM pool_offers") == [is_open]
+
+
 @asynccontextmanager
 async def _two_pools(world: World, cluster: ClusterConfig = TWO_POOLS) -> AsyncIterator[FakeLauncher]:
     """Schedulers at work; the launcher of the other pool, which has 8 slots as well."""
@@ -211,6 +253,15 @@ async def _has(world: World, experiment: int, **values: Any) -> bool:
 async def _waits_for(world: World, experiment: int, reason: WaitReason) -> bool:
     rows = await world.api.allocations(experiment)
     return bool(rows) and all(row["wait_reason"].startswith(reason) for row in rows)
+
+
+async def _waits_in(world: World, experiment: int, pool: str) -> bool:
+    rows = [row for row in await world.api.allocations(experiment) if row["state"] == "PENDING"]
+    return [row["pool"] for row in rows] == [pool] and bool(rows[0]["wait_reason"])
+
+
+async def _is_at_rest(world: World, experiment: int) -> bool:
+    return Request("experiment", experiment) not in await missed_requests(world.db, SystemClock())
 
 
 async def _some_wait_for(world: World, experiment: int, reason: WaitReason) -> bool:
