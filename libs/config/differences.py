@@ -1,6 +1,7 @@
 """What a document is to have in other places: the parts by which one version of it differs from another. Pure.
 
 Parts are those of the top level and, within objects there, of the level below; deeper ones are replaced whole.
+What one version lacks is None in the difference, and in what is made with it: readers take that for nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ Object = dict[str, Any]
 
 
 def difference(version: Mapping[str, Any], other: Mapping[str, Any]) -> Object:
-    """What has to be put over ``version`` to get ``other``, where both have the same keys."""
-    found: Object = {}
-    for key, value in other.items():
+    """What has to be put over ``version`` to get ``other``; None for the parts that only ``version`` has."""
+    found = _changed(version, other)
+    for key, value in found.items():
         before = version.get(key)
-        if value == before:
-            continue
         if isinstance(value, dict) and isinstance(before, dict):
-            found[key] = {name: part for name, part in value.items() if part != before.get(name)}
-        else:
-            found[key] = value
+            found[key] = _changed(before, value)
     return found
+
+
+def _changed(version: Mapping[str, Any], other: Mapping[str, Any]) -> Object:
+    keys = (*other, *(key for key in version if key not in other))
+    return {key: other.get(key) for key in keys if other.get(key) != version.get(key)}
 
 
 def overlaid(version: Mapping[str, Any], changes: Mapping[str, Any]) -> Object:

@@ -78,6 +78,22 @@ async def test_other_tasks_keep_it_in_their_specifications(api: Api) -> None:
         assert [mount["host_path"] for mount in other.changes["bind_mounts"]] == ["/other"]
 
 
+async def test_credentials_of_a_pool_do_not_go_to_another(api: Api) -> None:
+    """Neither as what is submitted of a command lacks them there, nor as an experiment has none there."""
+    credentials = {"registry_auth": {"username": "u", "password": "p", "serveraddress": "r.example"}}
+    own = PoolConfig(pool_name="default", task_container_defaults=credentials)
+    cluster = structs.replace(api.app.cluster, resource_pools=(own, PoolConfig(pool_name="other")))
+    async with serving(replace(api.app, cluster=cluster)) as url:
+        config = {"entrypoint": ["a"], "resources": {"slots": 1, "fallback_pools": ["other"]}}
+        launched = await api.ok("POST", f"{url}/api/v1/commands", json={"config": config})
+        text = TASK % "fallback_pools: [other]"
+        task = (await api.ok("POST", f"{url}/api/v1/generic-tasks", json={"config": text}))["taskId"]
+        created = await _create(api, url, "fallback_pools: [other]")
+    for job in (await _job(api, launched["command"]["id"]), await _job(api, task), created["experiment"]["jobId"]):
+        _, other = await _offers(api, job)
+        assert other.changes["environment"] == {"registry_auth": None}
+
+
 @pytest.mark.parametrize(
     ("resources", "said"),
     [
