@@ -9,13 +9,17 @@ and so knows what those before it have started, or asked others to leave for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+import structlog
 from msgspec import Struct
 
 from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
+from services.scheduler.plan.reasons import WaitReason
+
+log = structlog.get_logger()
 
 Row = Mapping[Any, Any]
 
@@ -53,6 +57,27 @@ _PENDING: Final = PreparedStatement("""
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
 """)
+# Others are asked to leave, are killed when their time is up, and end soon after. Where that is not seen, nothing is
+# heard of the pool, and what waits for them may start where there is room.
+_GIVE_UP: Final = PreparedStatement("""
+    UPDATE queue_states SET nominated = '[]'
+    WHERE pool <> :pool AND allocation_id = ANY(:allocations::text[]) AND nominated <> '[]'
+      AND NOT EXISTS (
+          SELECT FROM wait_notes n
+          WHERE n.allocation_id = queue_states.allocation_id AND n.task_id = ANY(:tasks::text[])
+            AND n.code = :preempting AND n.since > :since::timestamptz
+      )
+      AND NOT EXISTS (
+          SELECT FROM allocations v
+          WHERE v.pool = queue_states.pool AND v.released_at IS NULL AND v.assigned_at IS NOT NULL
+            AND coalesce(v.killed_at, v.preempt_deadline) > :since::timestamptz
+      )
+    RETURNING allocation_id
+""")
+LEAVING_GRACE: Final = timedelta(minutes=5)
+"""How long a request still waits in one pool alone: after the time that others had to leave it, and, where all of them
+have left, after it was first said that it waits for them."""
+
 _HELD_ELSEWHERE: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, '[]'::jsonb AS places, a.pods, '' AS namespace,
            a.preempted_at IS NOT NULL OR a.killed_at IS NOT NULL AS leaving
@@ -77,14 +102,33 @@ async def pending_rows(
 
     pools           all that there are
     is_carried_out  then nobody else plans for what has several queues until the transaction ends
-    Left out is what others were asked to leave for in another pool.
+    Left out is what others were asked to leave for in another pool, unless they should have left long ago
+    (``LEAVING_GRACE``): then that pool has to ask anew.
     """
     asked = {"pool": pool, "pools": sorted(pools), "now": now, **places}
     rows = await _PENDING.rows(connection, **asked)
     if is_carried_out and any(row["has_several_queues"] for row in rows):
         await _LOCK.rows(connection, key=LOCK)
         rows = await _PENDING.rows(connection, **asked)
+        if any(row["is_nominated_elsewhere"] for row in rows) and await _give_up(connection, pool, rows, now=now):
+            rows = await _PENDING.rows(connection, **asked)
     return [row for row in rows if not row["is_nominated_elsewhere"]]
+
+
+async def _give_up(connection: Connection, pool: str, rows: Sequence[Row], *, now: datetime) -> bool:
+    """Whether some of ``rows`` wait no more for others that do not leave another pool."""
+    elsewhere = [row for row in rows if row["is_nominated_elsewhere"]]
+    given_up = await _GIVE_UP.rows(
+        connection,
+        pool=pool,
+        allocations=[row["allocation_id"] for row in elsewhere],
+        tasks=[row["task_id"] for row in elsewhere],
+        preempting=WaitReason.PREEMPTING.code,
+        since=now - LEAVING_GRACE,
+    )
+    for row in given_up:
+        log.warning("guest.others_do_not_leave", allocation=row["allocation_id"], pool=pool)
+    return bool(given_up)
 
 
 def guests_of(pool: str, rows: Sequence[Row]) -> dict[str, Guest]:

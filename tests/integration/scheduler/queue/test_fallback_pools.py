@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from libs.clock import SystemClock
@@ -17,6 +18,7 @@ from libs.db.engine import Connection
 from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.tables.tasks import tasks
 from libs.db.transactions import in_transaction
+from libs.events import subjects
 from services.scheduler.deletion.old_offers import close_offers
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.guests.wakes import Wakes
@@ -147,6 +149,30 @@ async def test_what_others_leave_for_in_one_pool_starts_in_no_other(world: World
         await other.exit(victim)
         await other.running(2)
         assert [row["pool"] for row in await world.api.allocations(urgent)] == ["other"]
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["a dead launcher", "a silent launcher"])
+async def test_who_does_not_leave_in_time_is_waited_for_in_one_pool_no_longer(world: World, is_silent: bool) -> None:
+    pools = (PoolConfig(pool_name="default"), PoolConfig(pool_name="other", scheduler=PREEMPTING))
+    async with _two_pools(world, ClusterConfig(resource_pools=pools)) as other:
+        await world.launcher.offer(0)
+        other.obeys = False
+        await world.api.create(resources=_wants(8, "other", priority=60))
+        await other.running()
+        await world.api.sql("UPDATE allocations SET start_time = now() - interval '1 hour', is_ready = true")
+        urgent = await _create(world, slots=8, priority=1)
+        await eventually(lambda: _waits_for(world, urgent, WaitReason.PREEMPTING))
+        if is_silent:
+            await world.bus.bucket(subjects.CAPACITY_BUCKET).delete(subjects.capacity_key("other"))
+        await world.launcher.offer(8)
+        await world.api.sql("UPDATE wait_notes SET since = since - interval '1 day'")
+        asked = "preempted_at = now() - interval '1 hour', preempt_deadline = now() - interval '6 minutes'"
+        killed = "killed_at = now() - interval '6 minutes', kill_reason = 'its time was up'"
+        await world.api.sql(
+            f"UPDATE allocations SET {asked}, {killed} WHERE pool = 'other' AND assigned_at IS NOT NULL"
+        )
+        [started] = await world.launcher.running()
+        assert [row["allocation_id"] for row in await world.api.allocations(urgent)] == [started]
 
 
 async def test_max_slots_of_a_job_holds_over_all_its_pools(world: World) -> None:
