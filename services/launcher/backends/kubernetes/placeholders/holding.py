@@ -79,7 +79,9 @@ class Placeholders:
         hosts = await self._keep_off(order, self._config)
         priority_class = await self._priority_class(self._config.priority_class)
         for name in missing:
-            pod = placeholder_pod(order, self._traits, name=name, hosts=hosts, priority_class=priority_class)
+            pod = placeholder_pod(
+                order, self._traits, name=name, hosts=hosts, priority_class=priority_class, now=self._clock.now()
+            )
             try:
                 await self._api.create(paths_in(self._namespaces[0]).pods, pod, Named)
             except Refused as error:

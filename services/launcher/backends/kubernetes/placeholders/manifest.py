@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import ceil
 from typing import Any, Final
 
 from msgspec import Struct
@@ -59,6 +61,7 @@ def placeholder_pod(
     name: str,
     hosts: Sequence[str] | None,
     priority_class: str | None,
+    now: datetime,
 ) -> Json:
     """
     hosts           names of hosts of the nodes that it must not be on; None where these have a label instead
@@ -87,6 +90,8 @@ def placeholder_pod(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 0,
+        # Counted from when it is on a node, so that without any launcher, too, it gives the node back in the end.
+        "activeDeadlineSeconds": max(1, ceil((order.gives_up_at - now).total_seconds())),
     }
     if priority_class is not None:
         spec["priorityClassName"] = priority_class

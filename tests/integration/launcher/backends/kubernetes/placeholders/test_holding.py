@@ -156,6 +156,16 @@ async def test_one_that_has_ended_is_made_anew() -> None:
         assert len(server.names) == 2
 
 
+async def test_each_ends_by_itself_no_later_than_the_time_that_is_left_once_it_is_on_a_node() -> None:
+    """Whoever made it may be gone for ever."""
+    server, clock = Server(), FakeClock()
+    wanted = order(clock)
+    async with holding(server, clock) as placeholders:
+        clock.advance(5 * 60)
+        await placeholders.hold(wanted)
+    assert [pod["spec"]["activeDeadlineSeconds"] for pod in server.pods.values()] == [600, 600]
+
+
 async def test_nothing_is_held_when_time_is_over() -> None:
     server, clock = Server(), FakeClock()
     wanted = order(clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -25,7 +25,8 @@ ZONES = ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]
 
 
 def pod(order: PlaceholderOrder = ORDER, **said: Any) -> dict[str, Any]:
-    return placeholder_pod(order, TRAITS, **{"name": "n", "hosts": ["h1"], "priority_class": "low", **said})
+    now = ORDER.gives_up_at - timedelta(minutes=15)
+    return placeholder_pod(order, TRAITS, **{"name": "n", "hosts": ["h1"], "priority_class": "low", "now": now, **said})
 
 
 def terms(made: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,6 +53,12 @@ def test_huge_pages_have_a_limit_as_kubernetes_refuses_them_without() -> None:
     ]
     assert container["resources"]["requests"] == {"cpu": "1000m", "hugepages-2Mi": "2097152"}
     assert container["resources"]["limits"] == {"hugepages-2Mi": "2097152"}
+
+
+def test_it_gives_its_node_back_even_if_nobody_deletes_it() -> None:
+    assert pod()["spec"]["activeDeadlineSeconds"] == 900
+    late = ORDER.gives_up_at - timedelta(microseconds=1)
+    assert pod(now=late)["spec"]["activeDeadlineSeconds"] == 1
 
 
 def test_without_a_class_it_names_none() -> None:
