@@ -586,8 +586,11 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def divides_slots(self, pool_name: str) -> bool:
         """Whether it is for plans to say how many slots each pod has, where one pod is not enough."""
         pool = self.pool(pool_name)
-        if pool is None or not self.scheduler_of(pool).allow_heterogeneous_fits:
-            return False
+        return pool is not None and self.scheduler_of(pool).allow_heterogeneous_fits and self.pods_may_differ
+
+    @property
+    def pods_may_differ(self) -> bool:
+        """Whether pods of one task may have different numbers of slots, where a pool allows it."""
         # Pods on cores ask for them beside what else they do, so a node would not have room for any division.
         return not (self.resource_manager.is_kubernetes and self.slot_type == "cpu")
 

@@ -202,7 +202,10 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
     try:
         pool = _resolved_pool(locked)
         single = bool(resources.get("is_single_node"))
-        most, divides = locked.cluster.max_slots_per_pod(pool), locked.cluster.divides_slots(pool)
+        most = locked.cluster.max_slots_per_pod(pool)
+        # What was accepted goes on: where pods are alike now, it is divided all the same, or waits until it can be.
+        has_to_differ = bool(most and slots % most) and locked.cluster.pods_may_differ
+        divides = has_to_differ or locked.cluster.divides_slots(pool)
         split = split_slots(slots, most, single_pod=single, divides=divides)
     except InvalidRequest as error:
         log.warning("trial.unfulfillable", trial=trial.id, error=str(error))

@@ -17,6 +17,10 @@ DIVIDES = ClusterConfig(
     ),
     resource_pools=(PoolConfig(pool_name="default"),),
 )
+EQUAL = ClusterConfig(
+    resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=8),
+    resource_pools=(PoolConfig(pool_name="default"),),
+)
 
 
 async def offer(w: World, *, uneven_pods: bool = True) -> None:
@@ -99,11 +103,26 @@ async def test_what_was_accepted_runs_when_the_pool_divides_nothing_any_more(wor
         await w.launcher.offer(0, nodes=2, uneven_pods=True)
         experiment = await w.api.create(slots=13)
         await eventually(lambda: waits_for(w, experiment, WaitReason.TOO_LARGE))
-    world.cluster = ClusterConfig(
-        resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=8),
-        resource_pools=(PoolConfig(pool_name="default"),),
-    )
+    world.cluster = EQUAL
     async with world.scheduling() as w:
         await offer(w)
         [first] = await w.launcher.running()
         assert spec_of(w, first).pod_slots == (8, 5)
+
+
+async def test_its_next_attempts_go_on_when_the_pool_divides_nothing_any_more(world: World) -> None:
+    world.cluster = DIVIDES
+    async with world.scheduling() as w:
+        await offer(w)
+        experiment = await w.api.create(slots=13)
+        [first] = await w.launcher.running()
+    world.cluster = EQUAL
+    async with world.scheduling() as w:
+        await offer(w, uneven_pods=False)
+        await w.launcher.exit(first, 1)
+        await eventually(lambda: waits_for(w, experiment, WaitReason.EQUAL_PODS))
+        await offer(w)
+        second = (await w.launcher.running(2))[1]
+        assert spec_of(w, second).pod_slots == (8, 5)
+        await w.launcher.exit(second)
+        await w.api.ended(experiment, "COMPLETED")
