@@ -28,6 +28,12 @@ _MOST_HEADS: Final = 50
 """Each costs a look at its nodes, and at every other request."""
 
 
+def has_been_passed_enough(request: PendingAllocation, pool: PoolSnapshot) -> bool:
+    """Whether as many have started before a blocked request as the policy allows, or it was blocked for as long."""
+    waited = pool.now - (request.blocked_at or pool.now)
+    return waited >= pool.policy.max_overtaken_for or request.overtaken >= pool.policy.max_overtakes
+
+
 class Clearance(Enum):
     """Where a request may start, for the sake of those before it."""
 

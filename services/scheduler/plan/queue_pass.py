@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from services.scheduler.plan.blocked import BlockedRequests, Clearance
+from services.scheduler.plan.blocked import BlockedRequests, Clearance, has_been_passed_enough
 from services.scheduler.plan.decisions import Decision, Move, Nominate, Plan, Preempt, Start, Wait
 from services.scheduler.plan.free_room import FreeRoom
 from services.scheduler.plan.limits.counters import Reached
@@ -96,7 +96,10 @@ class QueuePass:
                 order.update(owner_of(longest_blocked))
                 longest_blocked = None
             else:
+                request = queue.first
                 self._look_at(queue, order)
+                if longest_blocked is not None and isinstance(self._decisions[request.allocation], Start):
+                    longest_blocked = msgspec.structs.replace(longest_blocked, overtaken=longest_blocked.overtaken + 1)
         if longest_blocked is not None:
             self._look_at_alone(longest_blocked)
         self._leave_level()
@@ -133,9 +136,12 @@ class QueuePass:
 
     def _has_less(self, request: PendingAllocation, head: PendingAllocation) -> bool:
         """Whether ``request`` leaves its share no larger than that of ``head`` is already, which then has to give way.
-        If it did not, its slots might be asked back at once."""
-        tree = self._tree
-        return tree is not None and tree.would_hold_no_more(owner_of(request), request.slots, owner_of(head))
+        If it did not, its slots might be asked back at once. Who has been passed for long enough gives way only to
+        shares that stay smaller: those that hold as much as its own would pass it for ever."""
+        if self._tree is None:
+            return False
+        to_equals = not has_been_passed_enough(head, self._pool)
+        return self._tree.gives_way(owner_of(head), owner_of(request), request.slots, to_equals=to_equals)
 
     def _order(self, requests: list[PendingAllocation]) -> QueueOrder:
         tree = self._tree

@@ -202,6 +202,30 @@ CASES = [
         policy=FAIR,
     ),
     Case(
+        "who waits longest is passed by a share that has as much then",
+        {"a": 9},
+        "A1:A 1@a np; A2:A 8 since 60; B:B 1",
+        "B",
+        {"A2": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
+        "but not for ever",
+        {"a": 9},
+        "A1:A 1@a np; A2:A 8 since 14400; B:B 1",
+        "A2",
+        {"B": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
+        "nor by any number of them",
+        {"a": 9},
+        "A1:A 1@a np; A2:A 8 since 60 overtaken 100; B:B 1",
+        "A2",
+        {"B": W.NO_ROOM},
+        policy=FAIR,
+    ),
+    Case(
         "round robin counts allocations, and takes nothing back",
         {"a": 7},
         "A1:A 4@a; A2:A 4 since 601; B1:B 1; B2:B 1; B3:B 1",
@@ -236,6 +260,23 @@ def test_equal_shares_take_turns() -> None:
         ran.update(start.allocation.partition(".")[0] for start in queue.step().starts)
     assert len(ran) == 12
     assert max(ran.values()) <= 2 * min(ran.values())
+
+
+@pytest.mark.parametrize("policy", [FAIR, ROUND_ROBIN], ids=["fair share", "round robin"])
+def test_a_large_task_of_a_share_that_holds_as_much_as_others_starts_within_the_bound(policy: PoolPolicy) -> None:
+    """Every five minutes there is a small job of somebody else, which holds no more than the share of the large one."""
+    queue = VirtualQueue(policy, nodes={"a": 9}, task_minutes=50)
+    queue.submit("large", (1,), preemptible=False)
+    queue.step()
+    queue.submit("large", (8,), preemptible=False)
+    large = queue.pending[-1].allocation
+    while large not in queue.held:
+        assert queue.hours < 8, "it is passed for four hours, and waits until those that run have ended"
+        if not int(queue.hours * 60) % 5:
+            queue.submit(f"small{queue.now}", (1,), preemptible=False)
+        if not any(one.job == "large" for one in queue.held.values()):
+            queue.submit("large", (1,), preemptible=False)
+        queue.step()
 
 
 def test_shares_of_different_sizes_do_not_take_the_same_slots_in_turn() -> None:

@@ -112,11 +112,17 @@ class ShareTree:
             self._parted[key] = next(((one, other) for one, other in pairs if one is not other), None)
         return self._parted[key]
 
-    def would_hold_no_more(self, mine: str, slots: int, theirs: str) -> bool:
-        """Whether the share of ``mine`` with an allocation of so many slots more uses at most what that of ``theirs``
-        uses already; False for requests of one share."""
+    def gives_way(self, theirs: str, mine: str, slots: int, *, to_equals: bool) -> bool:
+        """Whether the share of ``mine`` with an allocation of so many slots more uses less than that of ``theirs`` uses
+        already, or as much; False for requests of one share.
+
+        to_equals  as much will do
+        """
         parted = self.part(mine, theirs)
-        return parted is not None and parted[0].ratio_with(self._units_of(slots)) <= parted[1].ratio
+        if parted is None:
+            return False
+        after, uses = parted[0].ratio_with(self._units_of(slots)), parted[1].ratio
+        return after < uses or (to_equals and after == uses)
 
     def _change(self, owner: str, units: float) -> None:
         for share in self.path(owner):
