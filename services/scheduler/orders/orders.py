@@ -31,7 +31,7 @@ from services.scheduler.allocations.exits import ExitKind, internal_error
 from services.scheduler.allocations.task_tokens import Holder, mint
 from services.scheduler.allocations.termination import finish, stop_order
 from services.scheduler.orders.order_keys import OrderKeys
-from services.scheduler.orders.placeholder_rows import ordered_placeholders
+from services.scheduler.orders.placeholder_rows import keep_placeholders, ordered_placeholders
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
@@ -105,6 +105,7 @@ class OrderRepair:
         self._keys = keys
         self._capacity = capacity
         self._growing = [pool for pool in cluster.resource_pools if pool.growth is not None]
+        self._reused = frozenset(subjects.placeholders_key(pool.pool_name) for pool in self._growing)
         self._db = db
         self._bus = bus
         self._clock = clock
@@ -138,7 +139,7 @@ class OrderRepair:
         for allocation in lost:
             await in_transaction(self._db, lambda connection, ident=allocation: self._rewrite(connection, ident))  # type: ignore[misc]
         left = sorted([key for key in stale - under_way if await self._exists(key)])
-        await self._withdraw(left)
+        left = await self._withdraw(left)
         again = sorted([key for key in unheld - under_way if not await self._exists(key)])
         for key in again:
             await in_transaction(self._db, lambda connection, pool=placeholders[key]: self._hold(connection, pool))  # type: ignore[misc]
@@ -183,8 +184,21 @@ class OrderRepair:
             out.placeholders(order)
         await out.flush(connection)
 
-    async def _withdraw(self, keys: Sequence[str]) -> None:
-        if keys:
-            log.warning("order.withdrawn_again", keys=list(keys))
-            async with self._db.transaction() as connection:
-                await enqueue(connection, *(key_withdrawal(key) for key in keys))
+    async def _withdraw(self, keys: Sequence[str]) -> list[str]:
+        """Withdraw what nobody wants; returns which of ``keys`` that were.
+
+        Unlike those of allocations, keys of placeholders are used again: one may be wanted since the rows were read.
+        """
+        if not keys:
+            return []
+        async with self._db.transaction() as connection:
+            wanted: set[str] = set()
+            if not self._reused.isdisjoint(keys):
+                await keep_placeholders(connection)
+                ordered = await ordered_placeholders(connection, self._growing)
+                wanted = {subjects.placeholders_key(order.pool) for order in ordered}
+            stale = [key for key in keys if key not in wanted]
+            await enqueue(connection, *(key_withdrawal(key) for key in stale))
+        if stale:
+            log.warning("order.withdrawn_again", keys=stale)
+        return stale

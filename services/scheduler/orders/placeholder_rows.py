@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from sqlalchemy import text
 
 from libs.cluster.config import PoolConfig
 from libs.db.engine import Connection
@@ -15,6 +16,12 @@ from libs.events.orders import PlaceholderOrder
 _ORDERED: Final = PreparedStatement("""
     SELECT placeholders FROM pool_growths WHERE pool = ANY(:pools::text[]) AND rests_until IS NULL
 """)
+_KEEP: Final = text("LOCK TABLE pool_growths IN SHARE MODE")
+
+
+async def keep_placeholders(connection: Connection) -> None:
+    """Until the end of the transaction nobody orders placeholders, and what was ordered is seen."""
+    await connection.execute(_KEEP)
 
 
 async def ordered_placeholders(connection: Connection, pools: Iterable[PoolConfig]) -> list[PlaceholderOrder]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from sqlalchemy import text
 
 from libs.bus import Bus
 from libs.clock import SystemClock
@@ -20,6 +22,7 @@ from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.node_shapes import ReportedShape
 from libs.events.orders import PlaceholderOrder
+from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.plan.reasons import WaitReason
 from tests.harness import eventually
 from tests.integration.scheduler.world import KUBERNETES, QUICK, World, background
@@ -27,6 +30,11 @@ from tests.integration.scheduler.world import KUBERNETES, QUICK, World, backgrou
 SHAPE = ReportedShape(
     labels={"gpu": "a100"}, allocatable={"cpu": 64_000, "memory": 1 << 36, "pods": 110, "nvidia.com/gpu": 8}
 )
+GROWTH = text("""
+    INSERT INTO pool_growths (pool, allocation_id, pods, nodes, node_slots, gives_up_at, known_nodes, places, attempts,
+                              placeholders)
+    VALUES ('default', '1.a.1', 1, 1, 8, :at, '[]', '[]', 1, cast(:order AS jsonb))
+""")
 TEMPLATE = NodeTemplate(slots=8, labels={"gpu": "a100"})
 
 
@@ -116,6 +124,26 @@ async def test_an_order_without_growth_is_withdrawn(world: World) -> None:
     async with scheduling(world) as w:
         await w.bus.bucket(subjects.ORDERS_BUCKET).put(key, msgspec.json.encode(order))
         assert await until_held(w, False) is None
+
+
+async def test_an_order_that_was_written_while_it_seemed_stale_is_kept(world: World) -> None:
+    """The rows say so by the time that the key is looked at again."""
+    key = subjects.placeholders_key("default")
+    order = PlaceholderOrder(pool="default", allocation="1.a.1", pods=1, gives_up_at=SystemClock().now())
+
+    async def get(_key: str) -> bytes:
+        async with world.db.transaction() as connection:
+            document = msgspec.json.encode(order).decode()
+            await connection.execute(GROWTH, {"order": document, "at": order.gives_up_at})
+        return b"order"
+
+    bus: Any = SimpleNamespace(bucket=lambda _name: SimpleNamespace(get=get))
+    keys: Any = SimpleNamespace(present={key})
+    repair = OrderRepair(
+        db=world.db, bus=bus, clock=SystemClock(), cluster=cluster(), keys=keys, capacity=lambda _pool: None
+    )
+    assert await repair.repair() == 0
+    assert await world.api.sql("SELECT subject FROM outbox") == []
 
 
 @asynccontextmanager
