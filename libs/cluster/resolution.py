@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
-from libs.cluster.pod_sizes import usable_slots
+from libs.cluster.pod_sizes import equal_sizes, usable_slots
 from libs.errors import InvalidRequest
 from libs.events.capacity import NodeCapacity, PoolCapacity
 
@@ -97,7 +97,10 @@ def could_fit(split: PodSplit, nodes: Iterable[NodeCapacity], *, excluded: Colle
     """
     each = split.slots_per_pod
     if split.divided_slots:
-        usable = (usable_slots(node.slots, each) for node in nodes if node.name not in excluded)
-        return sum(usable) >= split.divided_slots
+        slots = [node.slots for node in nodes if node.name not in excluded]
+        return sum(usable_slots(free, each) for free in slots) >= split.divided_slots or any(
+            sum(free // size for free in slots) >= split.divided_slots // size
+            for size in equal_sizes(split.divided_slots, each)
+        )
     places = (node.slots // each if each else split.num_pods for node in nodes if node.name not in excluded)
     return sum(places) >= split.num_pods

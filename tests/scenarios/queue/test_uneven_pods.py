@@ -64,6 +64,7 @@ def test_second_table_of_fitting(row: Division) -> None:
 
 
 TWO = {"a": 4, "b": 4}
+SIXES = {"a": 6, "b": 6}
 CASES = [
     Case("six slots of two nodes with four are two pods of three", TWO, "t1 6 most 4", "t1", places={"t1": "b:3 a:3"}),
     Case(
@@ -116,6 +117,28 @@ CASES = [
         "t1 9 most 4; t2 1",
         "t2",
         waits={"t1": WaitReason.TOO_LARGE},
+    ),
+    Case(
+        "equal pods use what pods of the bound would leave",
+        SIXES,
+        "t1 12 most 4",
+        "t1",
+        places={"t1": "b:3 b:3 a:3 a:3"},
+    ),
+    Case(
+        "they are waited for while somebody is in the way, and have room kept for them",
+        SIXES,
+        "x 1@a; t1 12 most 4; t2 1",
+        waits={"t1": WaitReason.NO_ROOM, "t2": WaitReason.BEHIND_RESERVATION},
+        reserved={"t1": "a b"},
+    ),
+    Case(
+        "and somebody leaves for them",
+        SIXES,
+        "x 1[10]@a; t1 12[5] most 4",
+        waits={"t1": WaitReason.PREEMPTING},
+        preempts="x>t1",
+        policy=PoolPolicy(preemption=True),
     ),
     Case("excluded nodes are none of theirs", {**TWO, "c": 4}, "t1 7 most 4 not b", "t1", places={"t1": "a:4 c:3"}),
     Case(

@@ -44,10 +44,19 @@ def candidates(
 
 
 def choose(in_order: Iterable[PossibleVictim], demand: Demand, later: Room) -> tuple[PossibleVictim, ...] | None:
-    """The least of ``in_order`` whose leaving makes room for all pods of ``demand``; None if all are not enough.
+    """The least of ``in_order`` whose leaving makes room for all pods of ``demand``, or for equal ones where it may be
+    divided; None if all are not enough.
 
     later  what is free, or comes free anyway
     """
+    if not demand.equal:
+        return _choose(in_order, demand, later)
+    offered = tuple(in_order)
+    found = (_choose(offered, one, later) for one in (demand, *demand.equal))
+    return next((one for one in found if one is not None), None)
+
+
+def _choose(in_order: Iterable[PossibleVictim], demand: Demand, later: Room) -> tuple[PossibleVictim, ...] | None:
     places = Places(demand, later, later.count(demand))
     chosen: list[PossibleVictim] = []
     for candidate in in_order:

@@ -91,6 +91,7 @@ class Demand:
         """The same where units are all that it asks for."""
         found = self.for_pods(self.pods)
         found.requests, found.topology = (), self.topology
+        found.equal = tuple(one.of_units for one in found.equal)
         return found
 
     def places_in(self, units: int) -> int:

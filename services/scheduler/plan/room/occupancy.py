@@ -31,6 +31,7 @@ from services.scheduler.plan.snapshot import (
     PoolSnapshot,
 )
 from services.scheduler.plan.topology.domains import Domain
+from services.scheduler.plan.topology.levels import LevelChoice
 from services.scheduler.plan.topology.placing import place_together
 from services.scheduler.plan.topology.reserving import reserve_in_domain
 
@@ -283,7 +284,13 @@ class Occupancy:
 
     def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
         """The places for ``request`` that come free first; None where there will never be enough."""
-        demand, stock, now = self.demands.of(request), self._stock, self._pool.now
+        demand = self.demands.of(request)
+        topology = demand.topology
+        found = (self._reservation(one, topology) for one in (demand, *demand.equal))
+        return next((one for one in found if one is not None), None)
+
+    def _reservation(self, demand: Demand, topology: LevelChoice | None) -> NodeReservation | None:
+        stock, now = self._stock, self._pool.now
         requests = demand.requests
         others = Others(
             pods=lambda node: demand.places_of(stock.pods_unreserved(node, requests)),
@@ -303,11 +310,9 @@ class Occupancy:
             holders=holders_of((*self._holders, *self._started)),
             others=others if requests and stock else None,
         )
-        if demand.topology is None or not demand.topology.required or self.demands.domains is None:
+        if topology is None or not topology.required or self.demands.domains is None:
             return find(total=total)
-        return reserve_in_domain(
-            self.demands.domains, demand.topology.level, total, free, lambda some: find(total=some)
-        )
+        return reserve_in_domain(self.demands.domains, topology.level, total, free, lambda some: find(total=some))
 
     def keep(self, request: PendingAllocation, reservation: NodeReservation) -> None:
         """Keep its places for ``request``."""

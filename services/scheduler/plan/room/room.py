@@ -77,6 +77,10 @@ class Units:
         """Whether all its pods have room."""
         if demand.topology is not None and demand.topology.required:
             return self.domain_for(demand, demand.topology.level) is not None
+        # Equal pods may have room where others do not: a node of six takes two of three slots, but one of four.
+        return self._has_places(demand) or any(self._has_places(one) for one in demand.equal)
+
+    def _has_places(self, demand: Demand) -> bool:
         if not demand.requests or self._fits is None:
             return self._count_units(demand) >= demand.pods
         if demand in self._refused:
@@ -94,7 +98,7 @@ class Units:
         """The same if units were all that it asks for."""
         if demand.stays_in_domain:
             return self.has(demand.of_units)
-        return self._count_units(demand) >= demand.pods
+        return any(self._count_units(one) >= one.pods for one in (demand, *demand.equal))
 
     def count(self, demand: Demand) -> int:
         """How many of its pods have room."""
@@ -136,8 +140,12 @@ class Units:
             return None
         if self._in_domains is None:
             self._in_domains = DomainUnits(self.domains, self._left)
-        nodes, pods = self.domains.nodes, demand.pods
-        return self._in_domains.first(demand, level, lambda one: self.pods_in(nodes(one), demand, pods) >= pods)
+        nodes, alternatives = self.domains.nodes, (demand, *demand.equal)
+
+        def has_room(domain: Domain) -> bool:
+            return any(self.pods_in(nodes(domain), one, one.pods) >= one.pods for one in alternatives)
+
+        return self._in_domains.first(demand, level, has_room)
 
     def most_in_domain(self, demand: Demand) -> int:
         """How many of its pods have room in the domain of its level with the most room."""

@@ -26,9 +26,18 @@ def choose_in_domain(
 ) -> Chosen | None:
     """As ``choose``, which see, with the domain: the first one in which those of ``in_order`` make room."""
     assert demand.topology is not None
-    level, pods = demand.topology.level, demand.pods
+    level = demand.topology.level
     if (has_room := later.domain_for(demand, level)) is not None:
         return (), has_room
+    offered = tuple(in_order)
+    found = (_choose(offered, one, level, later, domains) for one in (demand, *demand.equal))
+    return next((one for one in found if one is not None), None)
+
+
+def _choose(
+    in_order: Iterable[PossibleVictim], demand: Demand, level: int, later: Room, domains: Domains
+) -> Chosen | None:
+    pods = demand.pods
     leaving: dict[Domain, _Leaving] = {}
     for candidate in in_order:
         touched = {domains.at(node, level) for node, _ in candidate.held.pods}

@@ -54,6 +54,9 @@ def test_what_could_fit() -> None:
     assert could_fit(split_slots(13, 8, divides=True), nodes)
     assert not could_fit(split_slots(14, 8, divides=True), nodes)
     assert not could_fit(split_slots(13, 8, divides=True), nodes, excluded=("b",))
+    sixes = [node("c", 6), node("d", 6)]
+    assert could_fit(split_slots(12, 4, divides=True), sixes), "four pods of three"
+    assert not could_fit(split_slots(11, 4, divides=True), sixes)
     assert not could_fit(split_slots(13, 4, divides=True), nodes), "a slot of b beside a pod of four is of no use"
 
 
