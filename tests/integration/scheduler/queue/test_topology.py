@@ -107,10 +107,11 @@ async def test_a_question_is_answered_for_what_it_requires(world: World) -> None
 
 
 async def test_where_no_nodes_are_seen_a_gang_is_bound_to_none(world: World) -> None:
-    """Neither when it starts nor when its order has to be written again: the names are those of assumed nodes."""
+    """Not even if it requires a rack; neither when it starts nor when its order has to be written again: the names are
+    those of assumed nodes."""
     async with world.scheduling() as w:
         await w.launcher.offer(nodes=2)
-        await gang(w, 16, preferred=LEVELS[1])
+        await gang(w, 16, required=LEVELS[1])
         [started] = await w.launcher.running()
         assert _bound_to(w, started) == ()
         bucket, key = w.bus.bucket(subjects.ORDERS_BUCKET), subjects.order_key("default", started)
