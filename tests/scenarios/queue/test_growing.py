@@ -289,6 +289,33 @@ GOES_ON = [
         "nothing is asked for what is gone", {"a1": 4}, "h 4@a1; y 4", growth=growing(1, 1, known="a1"), grows="end x"
     ),
     Case(
+        "nor for what the plan divides by now, which gets no more slots than it asks for",
+        {"a1": 4, "b1": 8},
+        "x 8 most 4",
+        "x",
+        places={"x": "a1:4 b1:4"},
+        growth=growing(1, 1, known="a1", beside="a1"),
+        grows="end x",
+    ),
+    Case(
+        "nor for what has pods of another size by now",
+        {"a1": 4, "b1": 4},
+        "x 4x2",
+        "x",
+        growth=growing(1, 1, known="a1", beside="a1"),
+        grows="end x",
+    ),
+    Case(
+        "nor for what requires one domain by now",
+        {"a1": 4, "b1": 4},
+        "x 2x4 within rack",
+        waits={"x": W.NO_SUCH_DOMAIN},
+        levels="rack",
+        domains={"a1": "r1", "b1": "r2"},
+        growth=growing(1, 1, known="a1", beside="a1"),
+        grows="end x",
+    ),
+    Case(
         "nor for what a limit keeps from starting",
         {"a1": 4},
         "h 4@a1; x 4 under ann",

@@ -84,6 +84,10 @@ class GrowthOfPlan:
         if request is None or pool.now >= now.gives_up_at:
             self._ended = EndGrowth(now.allocation, gave_up=request is not None)
             return
+        if not _grows_for(request) or any(place.slots != request.pods[0] for place in now.places):
+            # It is asked for in another way by now: what it held are not its pods any more.
+            self._ended = EndGrowth(now.allocation, gave_up=False)
+            return
         self._whole = request
         came = [node for node in pool.nodes or () if node.name not in now.known_nodes]
         self._came = frozenset(node.name for node in came)
@@ -161,8 +165,7 @@ class GrowthOfPlan:
                 wait.reason not in _HELPED
                 or kind in hopeless
                 or rests.get(wait.allocation, now) > now
-                or _stays(request)
-                or request.most_per_pod
+                or not _grows_for(request)
             ):
                 is_first = False
                 continue
@@ -217,9 +220,11 @@ class GrowthOfPlan:
         return msgspec.structs.replace(made, decisions=tuple(explained(one) for one in made.decisions))
 
 
-def _stays(request: PendingAllocation) -> bool:
-    """Whether it requires one domain of the topology: nobody knows in which a new node is."""
-    return request.topology is not None and request.topology.required and len(request.pods) > 1
+def _grows_for(request: PendingAllocation) -> bool:
+    """Whether nodes may be asked for: not for one that requires a domain of the topology, as nobody knows in which a
+    new node is, nor for one whose slots the plan divides into pods."""
+    stays = request.topology is not None and request.topology.required and len(request.pods) > 1
+    return not stays and not request.most_per_pod
 
 
 def _held(request: PendingAllocation, places: tuple[Placement, ...]) -> HeldAllocation:
