@@ -172,7 +172,11 @@ class QueuePass:
         nominated = [one for one in self._pending if one.nominated]
         for request in sorted(nominated, key=lambda one: (one.moved, self._rank(one))):
             is_closed = any(place.node in request.closed_nodes for place in request.nominated)
-            if not is_closed and self._limits.reached(request, self._rank(request)[0]) is None:
+            if (
+                not is_closed
+                and request.may_have(request.nominated)
+                and self._limits.reached(request, self._rank(request)[0]) is None
+            ):
                 if self._occupancy.start_at(request, request.nominated):
                     self._start(request, Start(request.allocation, request.nominated))
                     continue

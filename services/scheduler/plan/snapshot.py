@@ -152,6 +152,13 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     def slots(self) -> int:
         return self.pods[0] * len(self.pods)
 
+    def may_have(self, places: tuple[Placement, ...]) -> bool:
+        """Whether ``places`` have the sizes of its pods, as its pool's setting is now."""
+        sizes = sorted(place.slots for place in places)
+        if not self.most_per_pod:
+            return sizes == sorted(self.pods)
+        return sum(sizes) == self.slots and sizes[-1] <= self.most_per_pod
+
 
 class SlotLimit(Struct, frozen=True, kw_only=True, gc=False):
     """Slots that a user, a group or a workspace may hold at once."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import FittingPolicy, PoolPolicy
+from services.scheduler.plan.snapshot import FittingPolicy, Placement, PoolPolicy
 from tests.scenarios.queue.notation import Case, check, snapshot
 
 _NAMES = "abcdefghijkl"
@@ -178,3 +179,28 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_uneven_pods(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize(
+    ("request_", "nominated", "starts"),
+    [
+        ("x 8 most 4", ("a:4", "b:2", "c:2"), "a:4 b:2 c:2"),
+        ("x 2x4", ("a:4", "b:2", "c:2"), ""),
+        ("x 8 most 3", ("a:4", "b:2", "c:2"), "a:2 a:2 b:2 c:2"),
+        ("x 2x4", ("a:4",), ""),
+        ("x 8 most 4", ("a:4",), "a:2 a:2 b:2 c:2"),
+    ],
+)
+def test_places_that_are_not_those_of_its_pods_are_given_up(
+    request_: str, nominated: tuple[str, ...], starts: str
+) -> None:
+    """As a pool's setting may change while a request waits for its places."""
+    pool = snapshot(Case("", {"a": 4, "b": 2, "c": 2}, request_))
+    places = tuple(Placement(place[0], int(place[2:])) for place in nominated)
+    [request] = pool.pending
+    pool = msgspec.structs.replace(pool, pending=(msgspec.structs.replace(request, nominated=places),))
+    made = plan(pool)
+    placed = [f"{place.node}:{place.slots}" for start in made.starts for place in start.placements]
+    assert sorted(placed) == sorted(starts.split())
+    gone = [one.allocation for one in made.nominated if not one.placements]
+    assert gone == (["x"] if sorted(placed) != sorted(nominated) else [])
