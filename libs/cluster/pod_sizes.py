@@ -6,6 +6,11 @@ has beyond a multiple of the bound is left to others, so that pods of different 
 
 from __future__ import annotations
 
+from typing import Final
+
+MOST_DIVIDED: Final = 1 << 17
+"""Slots of one request that are divided: a plan looks at them one by one. More than any cluster has."""
+
 
 def usable_slots(free: int, most: int) -> int:
     """How many of the free slots of a node pods of at most ``most`` slots have use for."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
-from libs.cluster.pod_sizes import equal_sizes, usable_slots
+from libs.cluster.pod_sizes import MOST_DIVIDED, equal_sizes, usable_slots
 from libs.errors import InvalidRequest
 from libs.events.capacity import NodeCapacity, PoolCapacity
 
@@ -70,6 +70,11 @@ def split_slots(
             f"slots ({slots}) must be < max_slots_per_pod ({max_slots_per_pod}) on single pod"
         )
     if divides and max_slots_per_pod > 0:
+        if slots > MOST_DIVIDED:
+            raise InvalidRequest(
+                "validating resources: invalid resource request: "
+                f"slots ({slots}) must be at most {MOST_DIVIDED} in a pool with allow_heterogeneous_fits"
+            )
         return PodSplit(-(-slots // max_slots_per_pod), max_slots_per_pod, slots)
     if max_slots_per_pod == 0 or slots % max_slots_per_pod:
         raise InvalidRequest(

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
+from libs.cluster.pod_sizes import MOST_DIVIDED
 from libs.events.capacity import PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
 
@@ -46,6 +47,14 @@ def division_of(cluster: ClusterConfig, pool: str, capacity: PoolCapacity | None
         divides=cluster.divides_slots(pool) and can_differ,
         can_differ=can_differ,
     )
+
+
+def planned_pods(*, slots: int, num_pods: int, most_per_pod: int) -> tuple[tuple[int, ...], int]:
+    """``pods`` and ``most_per_pod`` as plans take them. What has more pods, or slots to divide, than any cluster is one
+    pod of all of its slots, which no node has room for: a plan that went through them would not come to an end."""
+    if (slots if most_per_pod else num_pods) > MOST_DIVIDED:
+        return (slots,), 0
+    return ((1,) * slots if most_per_pod else (slots // num_pods,) * num_pods), most_per_pod
 
 
 def smallest_pod(cluster: ClusterConfig, pool: str, *, slots: int, num_pods: int) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 
 from libs.events.capacity import PoolCapacity
 from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswer
-from services.scheduler.allocations.pod_sizes import PoolDivision
+from services.scheduler.allocations.pod_sizes import PoolDivision, planned_pods
 from services.scheduler.plan.decisions import Decision, Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
@@ -33,17 +33,16 @@ def in_empty_pool(
     row = {"slots": asked.slots, "num_pods": asked.num_pods}
     if division.has_to_wait(row):
         return answer_of(Wait("", WaitReason.EQUAL_PODS))
-    most = division.most_per_pod(row)
-    each = 1 if most else asked.slots // asked.num_pods
+    pods, most = planned_pods(slots=asked.slots, num_pods=asked.num_pods, most_per_pod=division.most_per_pod(row))
     request = PendingAllocation(
         allocation="",
         job="",
-        pods=(each,) * (asked.slots if most else asked.num_pods),
+        pods=pods,
         most_per_pod=most,
         priority=0,
         submitted_at=EPOCH,
         requested_at=EPOCH,
-        needs=memory.needs_of_pod(asked.task_type, asked.pod_spec, each, capacity),
+        needs=memory.needs_of_pod(asked.task_type, asked.pod_spec, pods[0], capacity),
         topology=memory.topology(asked.topology),
     )
     nodes = nodes_of(capacity, shaped=memory.shaped(capacity), domains=memory.domains(capacity))

@@ -14,7 +14,7 @@ from libs.db.engine import Connection
 from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from libs.maintenance.rows import windows_ahead
-from services.scheduler.allocations.pod_sizes import division_of, held_pods
+from services.scheduler.allocations.pod_sizes import division_of, held_pods, planned_pods
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode
@@ -388,17 +388,19 @@ def request_of(
     topology: TopologyRequest | None = None,
     most_per_pod: int = 0,
 ) -> PendingAllocation:
+    pods, most = planned_pods(slots=row["slots"], num_pods=row["num_pods"], most_per_pod=most_per_pod)
+    is_beyond_all = len(pods) == 1 < row["num_pods"]
     return PendingAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
-        pods=(1,) * row["slots"] if most_per_pod else (row["slots"] // row["num_pods"],) * row["num_pods"],
-        most_per_pod=most_per_pod,
+        pods=pods,
+        most_per_pod=most,
         priority=row["priority"] if row["priority"] is not None else default_priority,
         submitted_at=row["submitted_at"],
         requested_at=row["requested_at"],
         position=position_of(row),
         blocked_nodes=frozenset(row["blocked_nodes"]),
-        needs=needs,
+        needs=None if is_beyond_all else needs,  # which are those of a smaller pod
         topology=topology,
         namespace=row["namespace"],
         limits=limits,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.node_shapes import ReportedShape, ReportedTaint
 from libs.events.requests.queue_checks import EmptyPoolRequest
-from services.scheduler.allocations.pod_sizes import PoolDivision, division_of
+from services.scheduler.allocations.pod_sizes import PoolDivision, division_of, planned_pods
 from services.scheduler.forecast.empty_pool import answer_of, in_empty_pool
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.snapshot import EPOCH, HeldAllocation, PendingAllocation, PoolSnapshot
@@ -95,3 +96,27 @@ def test_what_the_launcher_cannot_divide_has_to_wait() -> None:
     division = division_of(CLUSTER, "default", capacity)
     answer = in_empty_pool(asked, capacity, PoolMemory(cluster=CLUSTER, pool=POOL), division)
     assert (answer.is_possible, answer.starts_now, answer.reason_code) == (True, False, "equal_pods")
+
+
+@pytest.mark.parametrize("num_pods", [2, 10**9])
+def test_what_is_beyond_all_pools_is_too_large(num_pods: int) -> None:
+    """And takes no memory for each of its slots."""
+    capacity = PoolCapacity(
+        pool="default", backend="kubernetes", nodes=(NodeCapacity(name="n", devices=(Device(id="0"),)),)
+    )
+    asked = EmptyPoolRequest(pool="default", task_type="TRIAL", slots=10**9, num_pods=num_pods)
+    division = PoolDivision(most=1, divides=True, can_differ=True)
+    answer = in_empty_pool(asked, capacity, PoolMemory(cluster=CLUSTER, pool=POOL), division)
+    assert (answer.is_possible, answer.reason_code) == (False, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("num_pods", "most", "planned"),
+    [
+        (2, 4, ((1 << 20,), 0)),
+        (1 << 18, 0, ((1 << 20,), 0)),
+        (1 << 17, 0, ((8,) * (1 << 17), 0)),
+    ],
+)
+def test_pods_that_plans_look_at(num_pods: int, most: int, planned: tuple[tuple[int, ...], int]) -> None:
+    assert planned_pods(slots=1 << 20, num_pods=num_pods, most_per_pod=most) == planned

@@ -45,6 +45,12 @@ def test_what_is_divided_needs_no_multiple() -> None:
         split_slots(13, 0, divides=True)
 
 
+def test_no_more_slots_are_divided_than_a_plan_can_look_at() -> None:
+    assert split_slots(1 << 17, 8, divides=True) == PodSplit(1 << 14, 8, 1 << 17)
+    with pytest.raises(InvalidRequest, match=r"slots \(131073\) must be at most 131072 .* allow_heterogeneous_fits"):
+        split_slots((1 << 17) + 1, 8, divides=True)
+
+
 def node(name: str, slots: int) -> NodeCapacity:
     return NodeCapacity(name=name, devices=tuple(Device(id=f"{n}") for n in range(slots)))
 
