@@ -29,6 +29,7 @@ HELPS: Final[Mapping[str, str]] = {
     "capacity_unknown": "nothing has to be done; an administrator, if it stays so: the launcher of the pool is silent",
     "maintenance": "a shorter resources.time_limit, with which it ends before the maintenance begins, or another pool",
     "too_large": f"{_FEWER_SLOTS}, or more nodes: it cannot start as things are",
+    "equal_pods": "nothing while services are updated; else a multiple of max_slots_per_pod as the number of slots",
     "topology": "resources.topology with `preferred` in place of `required`, or fewer slots",
     "no_such_domain": "resources.topology with a wider level, or with `preferred`: it cannot start as things are",
     "out_of_service": "an administrator, who enables nodes again (`det agent enable`), or another pool",
