@@ -17,6 +17,11 @@ def usable_slots(free: int, most: int) -> int:
     return free if free < most else free - free % most
 
 
+def slots_for(used: int, most: int) -> int:
+    """How many slots of a node have to be free that pods of at most ``most`` slots have use for ``used`` of them."""
+    return used if used < most else -(-used // most) * most
+
+
 def equal_sizes(slots: int, most: int) -> tuple[int, ...]:
     """Sizes of which pods make up ``slots``, from ``most`` down to half of it: smaller ones would be too many."""
     if most < 1:

@@ -141,6 +141,21 @@ CASES = [
         preempts="x>t1",
         policy=PoolPolicy(preemption=True),
     ),
+    Case(
+        "free slots that its pods cannot use do not make its room complete, so that it is not kept for ever",
+        {"a": 8, "b": 8},
+        "g 2@a; h 2@b; t1 11 most 4 since 3600; s1 2; s2 2",
+        "s1 s2",
+        waits={"t1": WaitReason.NO_ROOM},
+    ),
+    Case(
+        "its room is complete when a whole pod has room on one of the nodes",
+        {"a": 8, "b": 8},
+        "g 2@a for 600; h 2@b for 900; t1 11 most 4; s1 2 for 500; s2 2 for 5000",
+        "s1",
+        waits={"t1": WaitReason.NO_ROOM, "s2": WaitReason.BEHIND_RESERVATION},
+        reserved={"t1": "a b"},
+    ),
     Case("excluded nodes are none of theirs", {**TWO, "c": 4}, "t1 7 most 4 not b", "t1", places={"t1": "a:4 c:3"}),
     Case(
         "cores of a node bound its pods",

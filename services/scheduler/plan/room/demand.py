@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from libs.cluster.pod_sizes import equal_sizes, usable_slots
+from libs.cluster.pod_sizes import equal_sizes, slots_for, usable_slots
 from services.scheduler.plan.nodes.amounts import CPU, PODS, Amounts, amounts
 from services.scheduler.plan.nodes.eligible import EligibleNodes, Names
 from services.scheduler.plan.nodes.requirements import PodRequirements
@@ -98,6 +98,10 @@ class Demand:
         """How many places so many free units of one node make."""
         units = max(units, 0)
         return usable_slots(units, self.most) if self.most else units // self.units
+
+    def units_for(self, places: int) -> int:
+        """How many units of one node have to be free for so many places."""
+        return slots_for(places, self.most) if self.most else places * self.units
 
     def pods_at(self, places: int) -> int:
         """How many pods have so many places of one node."""

@@ -309,6 +309,8 @@ class Occupancy:
             free=free,
             holders=holders_of((*self._holders, *self._started)),
             others=others if requests and stock else None,
+            usable=demand.places_in if demand.most else int,
+            needed=demand.units_for if demand.most else int,
         )
         if topology is None or not topology.required or self.demands.domains is None:
             return find(total=total)

@@ -57,6 +57,8 @@ def reserve(
     total: Mapping[str, int],
     holders: Holders,
     others: Others | None = None,
+    usable: Callable[[int], int] = int,
+    needed: Callable[[int], int] = int,
 ) -> NodeReservation | None:
     """The places for ``pods`` pods of ``need`` units each that come free first, or None where there will never be
     enough.
@@ -64,6 +66,8 @@ def reserve(
     free    units of each node that nobody holds, less what is kept for others; that may be more
     total   units of each node that it may use that are kept for nobody
     others  None where it asks for units alone
+    usable  how many of so many units of a node it has use for
+    needed  the other way round: how many a node must have that so many can be used
     """
     found = (
         place
@@ -76,6 +80,8 @@ def reserve(
             free.get(node, 0),
             holders=holders.get(node, ()),
             others=others,
+            usable=usable,
+            needed=needed,
         )
     )
     places = sorted(found)
@@ -89,6 +95,7 @@ def reserve(
     units: Counter[str] = Counter()
     for place in places[:pods]:
         units[place.node] += need
+    units = Counter({node: needed(count) for node, count in units.items()})
     return NodeReservation(
         places=tuple(Placement(node, count) for node, count in sorted(units.items())),
         until=until,
@@ -106,18 +113,26 @@ def _left_over(free: int, holders: Iterable[tuple[datetime, int]], until: dateti
 
 
 def _places(
-    node: str, most: int, need: int, free: int, *, holders: Iterable[tuple[datetime, int]], others: Others | None
+    node: str,
+    most: int,
+    need: int,
+    free: int,
+    *,
+    holders: Iterable[tuple[datetime, int]],
+    others: Others | None,
+    usable: Callable[[int], int],
+    needed: Callable[[int], int],
 ) -> Iterable[_Place]:
     number = hash_of(node)
     left = free
     at = _NOW
     leaving = iter(sorted(holders))
     for count in range(1, most + 1):
-        lacking = max(count * need - free, 0)
-        while left < count * need and (next_one := next(leaving, None)) is not None:
+        lacking = max(needed(count * need) - free, 0)
+        while usable(left) < count * need and (next_one := next(leaving, None)) is not None:
             at = max(at, next_one[0])
             left += next_one[1]
-        if left < count * need:
+        if usable(left) < count * need:
             at = NEVER
         elif others is not None:
             at = max(at, others.free_at(node, count))

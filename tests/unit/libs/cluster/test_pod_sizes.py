@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
-from libs.cluster.pod_sizes import equal_sizes, usable_slots
+from libs.cluster.pod_sizes import equal_sizes, slots_for, usable_slots
 from libs.cluster.resolution import PodSplit, could_fit, split_in_pool, split_slots
 from libs.errors import InvalidRequest
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
@@ -31,6 +31,12 @@ def test_sizes_of_equal_pods(slots: int, most: int, expected: tuple[int, ...]) -
 @pytest.mark.parametrize(("free", "most", "expected"), [(3, 4, 3), (4, 4, 4), (7, 4, 4), (8, 4, 8), (0, 4, 0)])
 def test_usable_slots_of_a_node(free: int, most: int, expected: int) -> None:
     assert usable_slots(free, most) == expected
+
+
+@pytest.mark.parametrize("most", [1, 3, 4])
+def test_slots_that_have_to_be_free(most: int) -> None:
+    for used in range(20):
+        assert slots_for(used, most) == next(free for free in range(40) if usable_slots(free, most) >= used)
 
 
 def test_what_is_divided_needs_no_multiple() -> None:
