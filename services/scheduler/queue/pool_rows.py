@@ -153,7 +153,13 @@ async def load_pool(
             max_aux=capacity.max_aux_containers_per_node,
         )
     weighs = scheduler.preempts or scheduler.moves_per_hour > 0
-    moves = await load_moves(connection, pool.pool_name, per_hour=scheduler.moves_per_hour, now=now)
+    moves = await load_moves(
+        connection,
+        pool.pool_name,
+        per_hour=scheduler.moves_per_hour,
+        pending={row["allocation_id"] for row in pending},
+        now=now,
+    )
     held = [*await _HELD.rows(connection, **parameters, weighs=weighs), *moves.returning]
     returned = await times_preempted(connection, pool.pool_name, now) if scheduler.preempts else {}
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}

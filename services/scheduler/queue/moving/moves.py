@@ -81,8 +81,14 @@ class OpenMoves(Struct, frozen=True):
 NO_MOVES: Final = OpenMoves()
 
 
-async def load_moves(connection: Connection, pool: str, *, per_hour: int, now: datetime) -> OpenMoves:
-    """The moves of ``pool``, which allows so many."""
+async def load_moves(
+    connection: Connection, pool: str, *, per_hour: int, pending: Collection[str], now: datetime
+) -> OpenMoves:
+    """The moves of ``pool``, which allows so many.
+
+    pending  allocations that the plan knows of. One that has asked for slots since they were read is not among them:
+             until the next plan, its places are held for it as if it had not asked yet.
+    """
     if not per_hour:
         return NO_MOVES
     [counted] = await _COUNT.rows(connection, pool=pool, since=now - PER)
@@ -91,11 +97,10 @@ async def load_moves(connection: Connection, pool: str, *, per_hour: int, now: d
     returning: list[Row] = []
     over: list[int] = []
     for row in await _OPEN.rows(connection, pool=pool):
-        if row["returned"] is not None:
-            if row["waits"]:
-                waiting[row["returned"]] = row
-            else:
-                over.append(row["id"])
+        if row["waits"] and row["returned"] in pending:
+            waiting[row["returned"]] = row
+        elif row["returned"] is not None and not row["waits"]:
+            over.append(row["id"])
         elif row["released_at"] is None:
             moving.append(_kept_of(row))
         elif row["released_at"] > now - COMES_BACK_WITHIN:

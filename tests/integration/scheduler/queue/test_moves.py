@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.queue.moving.moves import load_moves
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World
 
@@ -78,6 +80,27 @@ async def test_places_of_a_trial_that_does_not_come_back_are_for_others_later(wo
         await w.api.create(resources=wants(0))
         await w.launcher.running(5)
         assert (await w.api.allocations(small))[0]["assigned_at"] is not None
+
+
+async def test_places_are_held_for_a_request_that_came_while_the_rows_of_a_plan_were_read(world: World) -> None:
+    async with _scattered(world, moves_per_hour=1) as (w, _):
+        await w.api.create(resources=wants(4))
+        moved = await eventually(lambda: _moved(w))
+    # Nobody plans any more: it leaves, and its task asks for slots again.
+    await world.api.sql("UPDATE allocations SET released_at = now() WHERE allocation_id = :it RETURNING 1", it=moved)
+    await world.api.sql(
+        "INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, state, requested_at)"
+        " SELECT 'again', task_id, job_id, name, pool, slots, 'PENDING', now()"
+        " FROM allocations WHERE allocation_id = :it RETURNING 1",
+        it=moved,
+    )
+    now = SystemClock().now()
+    async with world.db.transaction() as connection:
+        unseen = await load_moves(connection, "default", per_hour=1, pending=(), now=now)
+        seen = await load_moves(connection, "default", per_hour=1, pending=("again",), now=now)
+    assert [row["allocation_id"] for row in unseen.returning] == [moved]
+    assert (unseen.places, unseen.over) == ({}, [])
+    assert (list(seen.places), list(seen.returning), seen.over) == (["again"], [], [])
 
 
 def wants(slots: int) -> dict[str, object]:

@@ -42,8 +42,11 @@ FOR_MISHAPS: set[Right] = {
     ("delete", "services"),
     ("delete", "networkpolicies"),
 }
-FOR_OTHERS: set[Right] = {("patch", "nodes")}
-"""Used when an administrator asks for it; test_places.py has that."""
+FOR_OTHERS: set[Right] = {
+    ("patch", "nodes"),  # when an administrator asks for it: test_places.py
+    ("create", "pods"),  # placeholders, when a pool grows: tests/integration/scheduler/on_cluster/test_growing.py
+}
+"""Used at the request of others; their tests have the same roles."""
 NOT_SERVED_EVERYWHERE: set[Right] = {("list", "resourceslices"), ("watch", "resourceslices")}
 """Used where the API server has Dynamic Resource Allocation, as it does from 1.34 on unless told otherwise."""
 
