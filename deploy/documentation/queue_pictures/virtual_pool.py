@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
+from services.scheduler.plan.lifecycle import started
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
@@ -48,8 +50,7 @@ class _Held(Struct, kw_only=True):
     job: PicturedJob
     begin: int
     slots: tuple[int, ...]
-    places: tuple[tuple[str, int], ...]
-    leaving: bool = False
+    allocation: HeldAllocation
 
 
 def play(jobs: Sequence[PicturedJob], nodes: Mapping[str, int], policy: PoolPolicy) -> list[Run]:
@@ -99,7 +100,7 @@ class _Play:
     def _end(self, minute: int) -> None:
         for name, held in list(self._held.items()):
             is_done = minute - held.begin >= self._left[name]
-            if not is_done and not held.leaving:
+            if not is_done and not held.allocation.leaving:
                 continue
             del self._held[name]
             self._left[name] -= minute - held.begin
@@ -109,7 +110,7 @@ class _Play:
 
     def _keep(self, held: _Held, minute: int, *, is_preempted: bool) -> None:
         slots = iter(held.slots)
-        for _, count in held.places:
+        for _, count in held.allocation.pods:
             run = Run(
                 job=held.job,
                 slots=tuple(next(slots) for _ in range(count)),
@@ -123,16 +124,17 @@ class _Play:
         """Whether anything has started: then there may be more to do."""
         made = plan(self._snapshot(minute))
         for gone in made.preempted:
-            self._held[gone.allocation].leaving = True
+            held = self._held[gone.allocation]
+            held.allocation = msgspec.structs.replace(held.allocation, leaving=True)
         for request in remembered(made, list(self._pending.values())):
             self._pending[request.allocation] = request
         starts = list(made.starts)
         for start in starts:
-            del self._pending[start.allocation]
+            request, job = self._pending.pop(start.allocation), self._jobs[start.allocation]
             places = tuple((place.node, place.slots) for place in start.placements)
-            self._held[start.allocation] = _Held(
-                job=self._jobs[start.allocation], begin=minute, slots=self._free(places), places=places
-            )
+            ends_at = None if job.time_limit is None else _at(minute + job.time_limit)
+            allocation = started(request, places, started_at=_at(minute), ends_at=ends_at)
+            self._held[start.allocation] = _Held(job=job, begin=minute, slots=self._free(places), allocation=allocation)
         return bool(starts)
 
     def _free(self, places: Sequence[tuple[str, int]]) -> tuple[int, ...]:
@@ -156,26 +158,10 @@ class _Play:
     def _snapshot(self, minute: int) -> PoolSnapshot:
         return PoolSnapshot(
             nodes=tuple(NodeSlots(name=name, slots=slots, max_aux=0) for name, slots in self._nodes.items()),
-            held=tuple(self._held_allocation(name, held) for name, held in self._held.items()),
+            held=tuple(held.allocation for held in self._held.values()),
             pending=tuple(self._pending.values()),
             policy=self._policy,
             now=_at(minute),
-        )
-
-    def _held_allocation(self, name: str, held: _Held) -> HeldAllocation:
-        limit = held.job.time_limit
-        return HeldAllocation(
-            allocation=name,
-            job=name,
-            pods=held.places,
-            share=held.job.user,
-            priority=held.job.priority,
-            submitted_at=_at(held.job.submitted),
-            requested_at=_at(held.begin),
-            preemptible=True,
-            leaving=held.leaving,
-            started_at=_at(held.begin),
-            ends_at=None if limit is None else _at(held.begin + limit),
         )
 
 

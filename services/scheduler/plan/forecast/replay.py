@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -19,10 +19,11 @@ from msgspec import Struct
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.forecast.hour_use import HourUse
 from services.scheduler.plan.forecast.past_use import PastUse
+from services.scheduler.plan.lifecycle import queued_again, started
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
-from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, PoolSnapshot
 
 LEAVES_WITHIN: Final = timedelta(minutes=1)
 """Expected of allocations that are asked to leave."""
@@ -30,10 +31,6 @@ _HORIZON: Final = timedelta(days=3660)
 """What is only possible later is not waited for: nobody knows what will be then."""
 _GRAIN: Final = timedelta(seconds=15)
 _GRAIN_PER_DISTANCE: Final = 0.05
-_COMMON: Final = sorted(
-    {*HeldAllocation.__struct_fields__} & {*PendingAllocation.__struct_fields__} - {"pods", "requested_at"}
-)
-"""What an allocation keeps when it starts, and when it goes back to the queue."""
 
 
 class ExpectedStart(Struct, frozen=True, kw_only=True):
@@ -116,10 +113,9 @@ class Replay:
         for start in made.starts:
             request = self._pending.pop(start.allocation)
             pods = tuple((place.node, place.slots) for place in start.placements)
-            self._held[start.allocation] = HeldAllocation(
-                **_common(request),
-                pods=pods,
-                requested_at=request.requested_at,
+            self._held[start.allocation] = started(
+                request,
+                pods,
                 started_at=self.now,
                 ends_at=None if request.runs_for is None else self.now + request.runs_for,
             )
@@ -199,8 +195,4 @@ class Replay:
             self._freed.setdefault(node, []).append((allocation, slots or 1))
         if allocation in self._left:
             pods = (1,) * held.slots if held.most_per_pod else tuple(slots for _, slots in held.pods)
-            self._pending[allocation] = PendingAllocation(**_common(held), pods=pods, requested_at=self.now)
-
-
-def _common(one: HeldAllocation | PendingAllocation) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in _COMMON}
+            self._pending[allocation] = queued_again(held, pods, requested_at=self.now)

@@ -18,6 +18,7 @@ import msgspec
 from services.scheduler.plan.decisions import Decision, EndGrowth, Grow, Plan, Start, Wait
 from services.scheduler.plan.growth.held_places import places_left
 from services.scheduler.plan.growth.new_nodes import ExpectedNodes, pods_on
+from services.scheduler.plan.lifecycle import started
 from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
@@ -229,19 +230,8 @@ def _grows_for(request: PendingAllocation) -> bool:
 
 def _held(request: PendingAllocation, places: tuple[Placement, ...]) -> HeldAllocation:
     """The places of a request as what it has already: they count against its limits, and nobody else gets them."""
-    return HeldAllocation(
-        allocation=request.allocation,
-        job=request.job,
-        pods=tuple((place.node, place.slots) for place in places),
-        namespace=request.namespace,
-        limits=request.limits,
-        share=request.share,
-        priority=request.priority,
-        submitted_at=request.submitted_at,
-        requested_at=request.requested_at,
-        position=request.position,
-        needs=request.needs,
-    )
+    pods = ((place.node, place.slots) for place in places)
+    return started(request, pods, preemptible=False, expected=None)
 
 
 def _places_on(nodes: list[NodeSlots], request: PendingAllocation, pods: int) -> tuple[Placement, ...]:

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from services.scheduler.plan.decisions import Move
+from services.scheduler.plan.lifecycle import queued_again
 from services.scheduler.plan.preemption.movers import Mover, cheapest
 from services.scheduler.plan.preemption.victims import lost_s
 from services.scheduler.plan.room.demand import Demand, beside_slots
@@ -41,7 +42,7 @@ def movable(pool: PoolSnapshot) -> dict[str, PendingAllocation]:
         return {}
     longest = pool.now - pool.policy.min_runtime
     return {
-        one.allocation: as_request(one)
+        one.allocation: queued_again(one, (slots for _, slots in one.pods))
         for one in pool.held
         if one.movable and not one.leaving and one.started_at <= longest and _comes_back(one, pool)
     }
@@ -54,20 +55,6 @@ def _comes_back(held: HeldAllocation, pool: PoolSnapshot) -> bool:
     limits = [limit for key in held.limits if (limit := pool.limits.get(key)) is not None]
     is_shared = any(isinstance(limit, HourLimit) or not limit.where for limit in limits)
     return is_even and not is_shared and held.namespace not in pool.quota_by_namespace
-
-
-def as_request(held: HeldAllocation) -> PendingAllocation:
-    return PendingAllocation(
-        allocation=held.allocation,
-        job=held.job,
-        pods=tuple(slots for _, slots in held.pods),
-        priority=held.priority,
-        submitted_at=held.submitted_at,
-        requested_at=held.requested_at,
-        blocked_nodes=held.blocked_nodes,
-        needs=held.needs,
-        topology=held.topology,
-    )
 
 
 class Consolidation:
@@ -96,9 +83,8 @@ class Consolidation:
         if not (self._moves_left and self._searches_left and self._held):
             return None
         demand = self._occupancy.demands.of(request)
-        if (
-            demand in self._failed or demand.stays_in_domain or demand.most
-        ):  # slots that it may divide are not scattered
+        # Slots that it may divide are not scattered.
+        if demand in self._failed or demand.stays_in_domain or demand.most:
             return None
         later = self._occupancy.left_later(in_reserved=False)
         free = sum(left for node, left in later.by_node().items() if left > 0 and demand.allows(node))

@@ -12,8 +12,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from services.scheduler.plan.decisions import Plan
+from services.scheduler.plan.lifecycle import queued_again
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.preemption.consolidation import as_request
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 from tests.scenarios.queue.virtual_queue import VirtualQueue
 from tests.unit.scheduler.plan.test_plan_properties import NODES, NOW, START, carried_out
@@ -103,7 +103,9 @@ def _started_when_left(pool: PoolSnapshot, made: Plan) -> dict[str, object]:
     after = carried_out(pool, made)
     placements = {move.allocation: move.placements for move in made.moved}
     returned = [
-        msgspec.structs.replace(as_request(one), nominated=placements[one.allocation], moved=True)
+        msgspec.structs.replace(
+            queued_again(one, (slots for _, slots in one.pods)), nominated=placements[one.allocation], moved=True
+        )
         for one in after.held
         if one.allocation in placements
     ]
