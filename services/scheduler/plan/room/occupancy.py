@@ -259,12 +259,7 @@ class Occupancy:
         domains = self.demands.domains
         if domains is not None and within is not None:
             left = {node: left[node] for node in domains.nodes(within) if node in left}
-
-        def fits(node: str, requests: Amounts, _given: Mapping[str, int] | None = None) -> int:
-            return later.fits(node, requests, others.of(node))
-
-        room = Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits, domains=domains)
-        return place_together(room, demand, request.allocation, request.pods)
+        return place_together(self._room_beside(left, later, others), demand, request.allocation, request.pods)
 
     def room_with(self, later: Room, leaving: Iterable[tuple[Pods, Amounts]], beside: Ledger) -> Room:
         """A copy of ``later`` in which some have left: their pods, and what each of these requests beside slots.
@@ -275,12 +270,16 @@ class Occupancy:
                 if node in left:
                     left[node] += slots or 1
                     beside.add(node, requests)
+        return self._room_beside(left, later, beside)
+
+    def _room_beside(self, left: Mapping[str, int], later: Room, given: Ledger) -> Room:
+        """A room of so many units of each node, where there is what ``later`` has of everything else, and ``given``."""
 
         def fits(node: str, requests: Amounts, _given: Mapping[str, int] | None = None) -> int:
-            return later.fits(node, requests, beside.of(node))
+            return later.fits(node, requests, given.of(node))
 
-        domains = self.demands.domains
-        return Room(left, self._total, self._pool.policy.fitting, self.demands.groups, fits, domains=domains)
+        demands = self.demands
+        return Room(left, self._total, self._pool.policy.fitting, demands.groups, fits, domains=demands.domains)
 
     def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
         """The places for ``request`` that come free first; None where there will never be enough."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import md5
 from typing import Final, Protocol, TypeAlias
@@ -108,14 +108,7 @@ class Units:
 
     def units_of(self, demand: Demand) -> int:
         """Units left on all nodes that it may use, however they are spread."""
-        groups = demand.groups
-        found = sum(
-            left * nodes
-            for (left, group), nodes in self._nodes_by_left.items()
-            if left > 0 and (groups is None or group in groups)
-        )
-        without = (node for node in set(demand.excluded) if demand.nodes is None or node in demand.nodes)
-        return found - sum(max(self._left.get(node, 0), 0) for node in without)
+        return self._sum_of(demand, lambda left: max(left, 0))
 
     def pods_on(self, node: str, demand: Demand, units: int = 0, given: Mapping[str, int] | None = None) -> int:
         """How many of its pods have room on a node that it may use, if so many units and so much else were given."""
@@ -162,7 +155,7 @@ class Units:
     def _count_units(self, demand: Demand) -> int:
         """Quick, as ten thousand nodes differ little in what is left."""
         if demand.most:
-            return self._count_divided(demand)
+            return self._sum_of(demand, demand.places_in)
         need, groups, excluded = demand.units, demand.groups, demand.excluded
         found = sum(
             left // need * nodes
@@ -174,15 +167,16 @@ class Units:
         without = (node for node in set(excluded) if demand.nodes is None or node in demand.nodes)
         return found - sum(max(self._left.get(node, 0), 0) // need for node in without)
 
-    def _count_divided(self, demand: Demand) -> int:
+    def _sum_of(self, demand: Demand, worth: Callable[[int], int]) -> int:
+        """What the units left on each node that ``demand`` may use are worth, all together."""
         groups = demand.groups
         found = sum(
-            demand.places_in(left) * nodes
+            worth(left) * nodes
             for (left, group), nodes in self._nodes_by_left.items()
             if groups is None or group in groups
         )
         without = (node for node in set(demand.excluded) if demand.nodes is None or node in demand.nodes)
-        return found - sum(demand.places_in(self._left.get(node, 0)) for node in without)
+        return found - sum(worth(self._left.get(node, 0)) for node in without)
 
 
 class Room(Units):
