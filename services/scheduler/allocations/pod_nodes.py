@@ -18,17 +18,24 @@ def nodes_of_pods(
     """
     ranks = [pods[rank] if rank < len(pods) else {} for rank in range(num_pods)]
     planned = [places[rank]["node"] if rank < len(places) else "" for rank in range(num_pods)]
-    # Whoever binds pods may give one the place that was meant for another: then the other's is what is left.
-    where = [seen.get("node") for seen in ranks]
-    left = Counter(planned) - Counter(where) if any(where) and not all(where) else Counter(planned)
+    seen_on = [seen.get("node") for seen in ranks]
+    nodes = [seen or place for seen, place in zip(seen_on, planned, strict=True)]
+    if any(seen_on) and not all(seen_on):
+        nodes = _with_places_left(seen_on, planned)
+    return [node for seen, node in zip(ranks, nodes, strict=True) if seen.get("state") != "TERMINATED"]
+
+
+def _with_places_left(seen_on: Sequence[str | None], planned: Sequence[str]) -> list[str]:
+    """Whoever binds pods may give one the place that was meant for another: then the other's is what is left."""
+    left = Counter(planned) - Counter(seen for seen in seen_on if seen)
     found: list[str] = []
-    for seen, place in zip(ranks, planned, strict=True):
-        node = seen.get("node")
-        if not node:
-            node = place if left[place] > 0 else next((other for other in planned if left[other] > 0), place)
-            left[node] -= 1
-        if seen.get("state") != "TERMINATED":
-            found.append(node)
+    for seen, place in zip(seen_on, planned, strict=True):
+        if seen:
+            found.append(seen)
+            continue
+        node = place if left[place] > 0 else next((other for other in planned if left[other] > 0), place)
+        left[node] -= 1
+        found.append(node)
     return found
 
 
