@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from libs.cluster.fallbacks import FIELD, complete_fallbacks
 from libs.cluster.resolution import split_in_pool
-from libs.cluster.time_limits import limit_in_pool
+from libs.cluster.time_limits import limit_in_pool, with_time_limit
 from libs.cluster.topology import check_topology
 from libs.config.differences import difference
 from libs.db.jobs.pool_offers import PoolOffer
@@ -42,12 +42,14 @@ class OfferedTask(Struct, frozen=True, kw_only=True):
 
 
 def completed(app: App, task: OfferedTask, resources: Mapping[str, Any]) -> Object:
-    """``resources`` with the wait for each of its fallback pools; without the field where none is left.
+    """``resources`` as they are stored: with the time limit that its pool gives, and with the wait for each of its
+    fallback pools, without the field where none is left.
 
-    Raises InvalidRequest for too many of them, and for a pool that does not exist, that the workspace may not use, or
-    that is named twice.
+    Raises InvalidRequest for a time limit beyond that of the pool, for a level that its topology lacks, for too many
+    fallback pools, and for one that does not exist, that the workspace may not use, or that is named twice.
     """
-    others = {key: value for key, value in resources.items() if key != "fallback_pools"}
+    limited = with_time_limit(app.cluster, task.pool, resources)
+    others = {key: value for key, value in limited.items() if key != "fallback_pools"}
     found = complete_fallbacks(
         app.cluster,
         resources.get("fallback_pools") or (),
@@ -55,6 +57,7 @@ def completed(app: App, task: OfferedTask, resources: Mapping[str, Any]) -> Obje
         workspace_id=task.workspace_id,
         unavailable=task.unavailable_pools,
     )
+    check_topology(app.cluster, task.pool, resources)
     return {**others, "fallback_pools": found} if found else others
 
 

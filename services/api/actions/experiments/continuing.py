@@ -18,8 +18,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.time_limits import limit_in_pool, with_time_limit
-from libs.cluster.topology import check_topology
+from libs.cluster.time_limits import limit_in_pool
 from libs.config import (
     apply_invariants,
     check_stored,
@@ -107,8 +106,7 @@ async def continue_experiment(
         workspace_id=project.workspace_id,
         unavailable_pools=project.unavailable_pools,
     )
-    config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
-    check_topology(app.cluster, pool, config["resources"])
+    config["resources"] = completed(app, task, config["resources"])
     policies.check_launch(config["resources"])
     users_pod = await check_pods_of_users(
         connection,

@@ -16,8 +16,6 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import split_in_pool
-from libs.cluster.time_limits import with_time_limit
-from libs.cluster.topology import check_topology
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.jobs.pool_offers import store_offers
 from libs.db.new_trials import take_local_ids
@@ -87,8 +85,7 @@ async def prepare_experiment(
         pool, warnings = choose_pool(app, fixed, project)
         config = await computed(small, _complete, app, user, template, project, policies, pool=pool, now=now)
         task = _offered(fixed, config, project, pool)
-        config["resources"] = completed(app, task, with_time_limit(app.cluster, pool, config["resources"]))
-        check_topology(app.cluster, pool, config["resources"])
+        config["resources"] = completed(app, task, config["resources"])
         policies.check_launch(config["resources"])
         users_pod = await check_pods_of_users(
             connection,

@@ -15,8 +15,6 @@ from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool, split_in_pool
-from libs.cluster.time_limits import with_time_limit
-from libs.cluster.topology import check_topology
 from libs.config.secrets import mask_secrets
 from libs.db.jobs.pool_offers import PoolOffer, store_offers
 from libs.db.outbox import announce
@@ -126,8 +124,7 @@ async def prepare_generic_task(
         workspace_id=project.workspace_id,
         unavailable_pools=project.unavailable_pools,
     )
-    config["resources"] = completed(app, offered, with_time_limit(app.cluster, pool, config["resources"]))
-    check_topology(app.cluster, pool, config["resources"])
+    config["resources"] = completed(app, offered, config["resources"])
     policies.check_launch(config["resources"])
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(

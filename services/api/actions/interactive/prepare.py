@@ -14,8 +14,6 @@ from msgspec import Struct
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool
-from libs.cluster.time_limits import with_time_limit
-from libs.cluster.topology import check_topology
 from libs.config import random_name
 from libs.db.jobs.pool_offers import PoolOffer
 from libs.errors import InvalidRequest, ResoluteError
@@ -127,8 +125,7 @@ async def _prepare(
         workspace_id=home.workspace_id,
         unavailable_pools=home.unavailable_pools,
     )
-    config["resources"] = completed(app, offered, with_time_limit(app.cluster, granted.pool, config["resources"]))
-    check_topology(app.cluster, granted.pool, config["resources"])
+    config["resources"] = completed(app, offered, config["resources"])
     _check_policies(policies, config)
     async with app.db.read() as connection:
         users_pod = await check_pods_of_users(
