@@ -33,7 +33,7 @@ from services.scheduler.plan.snapshot import (
 from services.scheduler.plan.topology.domains import Domain
 from services.scheduler.plan.topology.levels import LevelChoice
 from services.scheduler.plan.topology.placing import place_together
-from services.scheduler.plan.topology.reserving import reserve_in_domain
+from services.scheduler.plan.topology.reserving import reserve_near
 
 Pods = Iterable[tuple[str, int]]
 """Nodes and slots."""
@@ -311,9 +311,9 @@ class Occupancy:
             usable=demand.places_in if demand.most else int,
             needed=demand.units_for if demand.most else int,
         )
-        if topology is None or not topology.required or self.demands.domains is None:
+        if topology is None or self.demands.domains is None:
             return find(total=total)
-        return reserve_in_domain(self.demands.domains, topology.level, total, free, lambda some: find(total=some))
+        return reserve_near(self.demands.domains, topology, total, free, lambda some: find(total=some))
 
     def keep(self, request: PendingAllocation, reservation: NodeReservation) -> None:
         """Keep its places for ``request``."""

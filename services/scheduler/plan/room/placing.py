@@ -18,6 +18,7 @@ from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.lifetimes import EMPTY
 from services.scheduler.plan.room.room import Room, hash_of
 from services.scheduler.plan.snapshot import Placement
+from services.scheduler.plan.topology.domain_use import Preference
 
 
 def place_pods(
@@ -64,6 +65,7 @@ class _Offer(Struct, frozen=True, gc=False, order=True):
     minus_slots: int
     score: float
     longer: int
+    in_use: Preference
     distance: int
     node: str
     pods: int
@@ -73,8 +75,8 @@ class _Offer(Struct, frozen=True, gc=False, order=True):
         return -self.minus_slots
 
     @property
-    def preference(self) -> tuple[float, int, int, str]:
-        return self.score, self.longer, self.distance, self.node
+    def preference(self) -> tuple[float, int, Preference, int, str]:
+        return self.score, self.longer, self.in_use, self.distance, self.node
 
 
 def _place_uneven(room: Room, demand: Demand, allocation: str, lasts: int) -> tuple[Placement, ...]:

@@ -1,9 +1,9 @@
 """Room left on the nodes, kept in order so that the node for a pod is found among ten thousand in no time.
 
 Best fit fills the fullest node that still has room, which keeps whole nodes free for large pods; worst fit takes the
-one with the largest part free. Among nodes that are equally full, one that is busy for as long anyway comes first
-(lifetimes.py). Then the hash of allocation and node decides, so that what is started again finds the same node, and
-what starts beside it another one.
+one with the largest part free. Among nodes that are equally full, best fit prefers one that is busy for as long anyway
+(lifetimes.py), and of these one whose rack is in use already (topology/domain_use.py). Then the hash of allocation and
+node decides, so that what is started again finds the same node, and what starts beside it another one.
 Source: docs/reference/scheduling.md 4.2 and 4.3.
 """
 
@@ -21,12 +21,14 @@ from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.lifetimes import EMPTY, Lifetimes, prolonged
 from services.scheduler.plan.snapshot import FittingPolicy
 from services.scheduler.plan.topology.domain_units import DomainUnits
+from services.scheduler.plan.topology.domain_use import NOWHERE, DomainUse, Preference
 from services.scheduler.plan.topology.domains import Domain, Domains
 
 ENOUGH: Final = 1 << 40
 """Pods that fit where nothing is counted."""
 _NONE: Final[Mapping[str, int]] = {}
-_Key: TypeAlias = tuple[float, int, int, int]
+_Key: TypeAlias = tuple[float, int, int, int, int]
+"""Score, units left, group, lifetime and number of the domains of a node."""
 _HASHES_KEPT: Final = 1 << 17
 """Of nodes: more than any cluster has."""
 
@@ -184,7 +186,7 @@ class Room(Units):
 
     left       units left, by node
     total      units that the node has; what worst fit measures by
-    lifetimes  of the nodes, shared with other views of them; None where they do not matter
+    lifetimes  of the nodes, shared with other views of them; None where neither they nor domains matter to single pods
     """
 
     def __init__(
@@ -203,7 +205,8 @@ class Room(Units):
         self._total = total
         self._fitting = fitting
         self._worst = fitting == "worst"
-        # Nodes by score, units left, group and lifetime; those of one bucket are in the order of their hashes.
+        self._use = None if domains is None or lifetimes is None else DomainUse(domains, self._left, total)
+        # Nodes by what is alike of them; those of one bucket are in the order of their hashes.
         self._buckets: dict[_Key, list[tuple[int, str]]] = {}
         self._key_of = {name: self._key(name, units) for name, units in self._left.items()}
         for name, key in self._key_of.items():
@@ -221,10 +224,10 @@ class Room(Units):
         """Units left on ``node``; 0 of one that is unknown."""
         return self._left.get(node, 0)
 
-    def preference(self, node: str, lasts: int) -> tuple[float, int]:
+    def preference(self, node: str, lasts: int) -> tuple[float, int, Preference]:
         """The node with the smallest is preferred for a pod that is expected to run for that long."""
-        score, _, _, busy = self._key_of[node]
-        return score, prolonged(busy, lasts)
+        score, _, _, busy, number = self._key_of[node]
+        return score, prolonged(busy, lasts), self._in_use(number)
 
     def by_node(self) -> Mapping[str, int]:
         """Units left, as they are at the moment."""
@@ -236,7 +239,7 @@ class Room(Units):
 
     def with_at_least(self, units: int) -> Iterator[str]:
         """Nodes that have so many left."""
-        return (name for (_, left, _, _), bucket in self._buckets.items() if left >= units for _, name in bucket)
+        return (name for (_, left, *_), bucket in self._buckets.items() if left >= units for _, name in bucket)
 
     def find(
         self, demand: Demand, allocation: str, placed: Mapping[str, int] = _NONE, *, lasts: int = EMPTY
@@ -249,11 +252,13 @@ class Room(Units):
         if demand in self._refused:
             return None
         need, groups = demand.units, demand.groups
-        best: tuple[int, int, str] | None = None
+        best: tuple[int, Preference, int, str] | None = None
         best_score = 0.0
         wanted = None
-        for key in self._keys:
-            score, left, group, busy = key
+        keys = self._keys
+        for index in range(0 if self._worst else bisect_left(keys, (need,)), len(keys)):
+            key = keys[index]
+            score, left, group, busy, number = key
             if best is not None and score != best_score:
                 break
             if left < need or (groups is not None and group not in groups):
@@ -261,15 +266,18 @@ class Room(Units):
             longer = prolonged(busy, lasts)
             if best is not None and longer > best[0]:
                 continue
+            in_use = self._in_use(number)
+            if best is not None and (longer, in_use) > best[:2]:
+                continue
             wanted = hash_of(allocation) if wanted is None else wanted
             found = self._nearest(self._buckets[key], wanted, demand, placed)
-            if found is not None and (best is None or (longer, *found) < best):
-                best, best_score = (longer, *found), score
+            if found is not None and (best is None or (longer, in_use, *found) < best):
+                best, best_score = (longer, in_use, *found), score
         if best is None:
             if demand.requests and not placed:
                 self._refused.add(demand)
             return None
-        return best[2]
+        return best[3]
 
     def take(self, node: str, units: int, *, lasts: int = EMPTY) -> None:
         """For something that is expected to run for that long."""
@@ -287,10 +295,10 @@ class Room(Units):
         del bucket[bisect_left(bucket, entry)]
         if not bucket:
             del self._buckets[key]
-            self._keys.remove(key)
+            del self._keys[bisect_left(self._keys, key)]
         self._left[node] = left
-        if self._in_domains is not None and left != before:
-            self._in_domains.put(node, before, left)
+        if left != before:
+            self._follow(node, before, left)
         group = key[2]
         self._nodes_by_left[before, group] -= 1
         self._nodes_by_left[left, group] += 1
@@ -302,11 +310,21 @@ class Room(Units):
             insort(self._keys, after)
         insort(self._buckets[after], entry)
 
+    def _follow(self, node: str, before: int, left: int) -> None:
+        if self._in_domains is not None:
+            self._in_domains.put(node, before, left)
+        if self._use is not None:
+            self._use.put(node, before, left)
+
+    def _in_use(self, number: int) -> Preference:
+        return () if self._use is None else self._use.preference(number)
+
     def _key(self, node: str, left: int) -> _Key:
         """What is smaller is looked at first."""
         group = self._groups.get(node, 0)
         score = -left / (self._total.get(node) or 1) if self._worst else left
-        return score, left, group, EMPTY if self._lifetimes is None else self._lifetimes.of(node)
+        busy = EMPTY if self._lifetimes is None else self._lifetimes.of(node)
+        return score, left, group, busy, NOWHERE if self._use is None else self._use.number(node)
 
     def _nodes_for(self, demand: Demand) -> Iterator[str]:
         need, groups, excluded = demand.units, demand.groups, demand.excluded

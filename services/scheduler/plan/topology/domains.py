@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from services.scheduler.plan.snapshot import PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, PendingAllocation, PoolSnapshot
 from services.scheduler.plan.topology.levels import UNKNOWN_LEVEL, LevelChoice, TopologyRequest
 
 Domain: TypeAlias = tuple[str, ...]
@@ -63,8 +63,12 @@ class Domains:
 
 
 def domains_of(pool: PoolSnapshot) -> Domains | None:
-    """None where no gang asks for any that waits or may be moved."""
-    waits = any(one.topology is not None and len(one.pods) > 1 for one in pool.pending)
-    if not waits and not any(one.movable and one.topology is not None and len(one.pods) > 1 for one in pool.held):
+    """None where no node is in any, and no gang asks for any that waits or may be moved."""
+    nodes = {node.name: node.domains for node in pool.nodes or ()}
+    if not any(nodes.values()) and not _asks(pool.pending) and not _asks(one for one in pool.held if one.movable):
         return None
-    return Domains(pool.levels, {node.name: node.domains for node in pool.nodes or ()})
+    return Domains(pool.levels, nodes)
+
+
+def _asks(allocations: Iterable[HeldAllocation | PendingAllocation]) -> bool:
+    return any(one.topology is not None and len(one.pods) > 1 for one in allocations)
