@@ -1,6 +1,6 @@
 """Dispatches requests to the routes of the table, and answers for whatever happens inside of them.
 
-One plain ASGI function, in front of the router of FastAPI (``application.py`` says why).
+One plain ASGI function, in front of the router of Starlette (``application.py`` says why).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from fastapi import FastAPI
 from sqlalchemy import select
+from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from libs.cluster.web_root import problem_of_root
@@ -31,7 +31,7 @@ from services.api.web.built_page import BuiltPage
 PAGE_PREFIX: Final = "/det"
 
 
-def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Readiness) -> FastAPI:
+def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Readiness) -> Starlette:
     """The ASGI application; its lifespan has to be entered before it is served."""
     cluster = app.cluster
     routes = [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)]
@@ -56,7 +56,7 @@ def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Re
     return application
 
 
-def serve_page(application: FastAPI, root: str) -> None:
+def serve_page(application: Starlette, root: str) -> None:
     """Have it serve the built page of a folder below ``/det``. Raises InvalidRequest where it cannot be served."""
     if (problem := problem_of_root(root)) is not None:
         raise InvalidRequest(f"web.root: {problem}")
@@ -68,7 +68,7 @@ def subscribed(app: App, proxy: Proxy) -> Lifespan:
     """The lifespan of the application: what requests rely on is subscribed to before the first of them comes."""
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with (
             app.sessions.listening(app.bus),
             app.notifier.listening(app.bus),

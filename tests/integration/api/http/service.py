@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
-from fastapi import FastAPI
 from starlette.responses import PlainTextResponse, Response
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthenticated, Unavailable
@@ -16,7 +15,7 @@ from libs.ids import AllocationId, UserId
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.principal import CallingTask, Principal
 from services.api.access.route_permission import ANYBODY
-from services.api.http.application import build_application
+from services.api.http.application import Application, build_application
 from services.api.http.builtin.health import HealthReport
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
@@ -204,7 +203,7 @@ ROUTES = [
 ]
 
 
-def application(world: World, **options: Any) -> FastAPI:
+def application(world: World, **options: Any) -> Application:
     async def health() -> HealthReport:
         return HealthReport() if world.healthy else HealthReport(status="down", database="down")
 

@@ -320,20 +320,39 @@ async def test_the_interface_describes_itself(client: httpx.AsyncClient, world: 
     assert "<code>/api/v1/echoes/{echoId}</code>" in (await client.get("/docs/rest-api")).text
 
 
-async def test_what_fastapi_routes_comes_after_the_table_and_fails_like_it(world: World) -> None:
+@pytest.mark.parametrize("of_fastapi", [False, True])
+async def test_what_is_added_comes_after_the_table_and_fails_like_it(world: World, of_fastapi: bool) -> None:
     async def page(request: Request) -> Response:
         if request.url.path == "/pages/x":
             raise NotFound("page", "x")
         return PlainTextResponse("a page")
 
     app = application(world)
-    app.add_route("/pages/{name}", page)
-    app.add_route("/health", page)
+    adding = app.framework if of_fastapi else app
+    adding.add_route("/pages/{name}", page)
+    adding.add_route("/health", page)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
         assert (await client.get("/pages/y")).text == "a page"
         answer = await client.get("/pages/x")
         assert (answer.status_code, answer.json()) == (404, {"message": "page 'x' not found"})
         assert "database" in (await client.get("/health")).json()
+        assert (await client.get("/nowhere")).json() == {"message": "api not found: GET /nowhere"}
+        refused = await client.post("/pages/y")
+        assert (refused.status_code, refused.json()) == (405, {"detail": "Method Not Allowed"})
+
+
+async def test_what_fastapi_routes_comes_after_what_starlette_routes(world: World) -> None:
+    app = application(world)
+    app.add_route("/pages/first", lambda _: PlainTextResponse("of Starlette"))
+
+    @app.framework.get("/pages/{name}")
+    async def page(name: str, size: int = 1) -> dict[str, str | int]:
+        return {"name": name, "size": size}
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
+        assert (await client.get("/pages/first")).text == "of Starlette"
+        assert (await client.get("/pages/second?size=2")).json() == {"name": "second", "size": 2}
+        assert (await client.get("/pages/second?size=none")).status_code == 422
 
 
 async def test_cors_is_off_unless_asked_for(world: World) -> None:
