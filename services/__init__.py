@@ -5,6 +5,7 @@ import sys
 
 from libs.imports.deferred import defer_imports
 from libs.imports.lean import import_without
+from libs.imports.partial import import_partly
 
 if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith(".main") for each in sys.orig_argv):
     # What a service imports stays: looking through it for garbage takes a tenth of the time. run_service ends this.
@@ -13,6 +14,7 @@ if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith
 
 import_without("structlog", "rich")  # tracebacks in colour
 import_without("msgspec", "typing_extensions")  # which Python has itself from 3.11 on
+import_partly("libs.config", {})  # whole for those that build configurations; others use a module of it
 defer_imports(
     {
         "asyncpg.connect_utils": {"configparser": ()},  # files of connections, which are named in the environment
@@ -26,14 +28,16 @@ defer_imports(
         "starlette.exceptions": {"http.client": ()},
         "starlette.middleware.errors": {"html": ()},
         "uvicorn.config": {"logging.config": (), "configparser": ("RawConfigParser",)},
+        "websockets.version": {"importlib.metadata": ()},
         # Ours, of which a service may never do what they are for.
         "libs.bus.contents.reading": {"email.parser": ()},
         "libs.webhooks.posting": {"email.utils": ()},
         "services.api.contexts.pack": {"tarfile": ()},
         "services.api.contexts.tree": {"tarfile": ()},
-        "services.api.downloads.archives": {"tarfile": ()},
+        "services.api.downloads.archives": {"tarfile": (), "zipfile": ()},
         "services.api.http.builtin.openapi": {"html": ()},
         "services.api.proxy.responses": {"html": ()},
+        "services.api.routes.cluster.usage": {"csv": ()},
         "services.api.routes.users.sessions": {"email.utils": ()},
         "services.api.routes.users.sso": {"email.utils": (), "html": ()},
     }

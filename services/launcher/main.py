@@ -14,7 +14,6 @@ import uvloop
 
 from libs.bus import Bus, connect_bus
 from libs.clock import Clock, SystemClock
-from libs.cluster.loading import load_cluster_config
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
@@ -98,7 +97,8 @@ def process_backend(
 def kubernetes_backend(
     settings: LauncherSettings, lines: Lines, clock: Clock, readiness: Readiness
 ) -> AbstractAsyncContextManager[Backend]:
-    # Imported here: a launcher of processes does without the memory of the client library.
+    # Imported here: a launcher of processes does without the memory of the client library, and of pod specs.
+    from libs.cluster.loading import load_cluster_config  # noqa: PLC0415
     from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend  # noqa: PLC0415
 
     return open_kubernetes_backend(

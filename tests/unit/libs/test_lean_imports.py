@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -15,21 +17,39 @@ ALL = (
 PACKAGES = ("importlib.metadata", "zipfile", "csv", "bz2", "lzma")
 """What tells of installed packages, which pydantic looks through for plugins."""
 WITHOUT_SQLALCHEMY = (*ALL, *PACKAGES, "cryptography", "fastapi", "kubernetes", "sqlalchemy")
+CONFIGURATIONS = ("libs.cluster", "libs.config.build", "libs.podspec", "libs.searchers")
+OF_FASTAPI = ("fastapi", "pydantic", "opentelemetry", "typing_inspection")
 OF_API = ("joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark", "urllib.request")
 CASES = {
-    "api.main": (*ALL, *OF_API),
+    "api.main": (*ALL, *PACKAGES, *OF_API, *OF_FASTAPI),
     "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
     "scheduler.acting": (*ALL, *PACKAGES, "cryptography", "fastapi", "uvicorn", "kubernetes"),
-    "launcher.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),
-    "logs.main": WITHOUT_SQLALCHEMY,
+    "launcher.main": (*WITHOUT_SQLALCHEMY, *CONFIGURATIONS, "re2", "uvicorn", "typing_extensions"),  # of processes
+    "logs.main": (*WITHOUT_SQLALCHEMY, *CONFIGURATIONS),
 }
 
 
 @pytest.mark.parametrize("module", CASES)
 def test_a_service_does_not_load(module: str) -> None:
-    code = f"import sys, services.{module}; print(*sorted(set(sys.modules) & {set(CASES[module])!r}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded.split() == []
+    assert loaded_of(CASES[module], f"import services.{module}") == []
+
+
+def test_an_api_that_serves_a_built_page_does_without_fastapi(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    code = f"""
+from services.api.http.application import build_application
+from services.api.startup.application import serve_page
+application = build_application((), None, None)
+serve_page(application, {str(tmp_path)!r})
+"""
+    assert loaded_of(OF_FASTAPI, code) == []
+    assert "fastapi" in loaded_of(OF_FASTAPI, f"{code}application.framework")
+
+
+def loaded_of(modules: Iterable[str], code: str) -> list[str]:
+    """Which of ``modules`` a new interpreter has loaded after ``code``, in alphabetical order."""
+    code = f"{code}\nimport sys; print(*sorted(set(sys.modules) & {set(modules)!r}))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
 def test_the_supervisor_loads_little_of_the_standard_library() -> None:
@@ -80,9 +100,10 @@ def test_what_was_not_loaded_is_loaded_when_it_is_used() -> None:
     code = """
 import io, sys
 import services.api.main, asyncpg.connect_utils, nats.js.manager, sqlalchemy.util.compat, starlette.middleware.errors
-assert not {"html", "email.parser", "http.client", "tarfile", "configparser", "logging.config"} & set(sys.modules)
+assert not {"html", "email.parser", "http.client", "zipfile", "configparser", "logging.config"} & set(sys.modules)
 from libs.bus.contents import reading
 from services.api.contexts.pack import pack_context
+from services.api.downloads import archives
 from services.api.http.builtin import openapi
 from starlette.exceptions import HTTPException
 assert HTTPException(404).detail == "Not Found"
@@ -91,6 +112,7 @@ assert asyncpg.connect_utils.configparser.ConfigParser().sections() == []
 assert nats.js.manager.BytesParser().parsebytes(b"Name: value").items() == [("Name", "value")]
 assert list(reading.parser.BytesHeaderParser().parsebytes(b"Name: value")) == ["Name"]
 assert sqlalchemy.util.compat.importlib_metadata_get("sqlalchemy.dialects") is not None
+assert archives.zipfile.ZipInfo("name").filename == "name"
 packed = pack_context(())
 import tarfile, logging.config
 assert tarfile.open(fileobj=io.BytesIO(packed)).getnames() == []
