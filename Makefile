@@ -34,6 +34,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@$(BIN)/python -c "import $(COMPILED)"
+	@$(BIN)/python -c "from libs.imports.undocumented import import_undocumented as by_services; by_services(); import $(COMPILED)"
 	@touch $@
 
 # The client has a place of its own, as it has on a user's machine; tasks of the demo run in it too.

@@ -6,11 +6,14 @@ import sys
 from libs.imports.deferred import defer_imports
 from libs.imports.lean import import_without
 from libs.imports.partial import import_partly
+from libs.imports.undocumented import import_undocumented
 
 if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith(".main") for each in sys.orig_argv):
-    # What a service imports stays: looking through it for garbage takes a tenth of the time. run_service ends this.
+    # A service runs, as opposed to a test that imports it.
     # Source: https://docs.python.org/3/using/cmdline.html#cmdoption-m (sys.argv while the module is looked for).
+    # What is imported stays: looking through it for garbage takes a tenth of the time. run_service ends this.
     gc.disable()
+    import_undocumented()
 
 import_without("structlog", "rich")  # tracebacks in colour
 import_without("msgspec", "typing_extensions")  # which Python has itself from 3.11 on
