@@ -6,7 +6,7 @@ the changes that are worth asking about.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ import msgspec
 
 from libs.cluster.resolution import PodSplit, split_in_pool
 from libs.cluster.time_limits import limit_in_pool
-from libs.cluster.topology import check_topology
+from libs.cluster.topology import check_topology, required_level
 from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.events.requests.queue_checks import MOST, HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
@@ -44,6 +44,8 @@ class Variant(NamedTuple):
     time_limit_s: int | None
     after_s: float = 0.0
     """How long it waits in its own pool before it may start in this one."""
+    topology: Mapping[str, str] | None = None
+    """In place of the one that was submitted."""
 
 
 async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[CheckedStart, list[CheckAlternative]]:
@@ -67,7 +69,7 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
                 is_preemptible=submission.is_preemptible,
                 preemption_timeout_s=submission.preemption_timeout_s,
                 pod_spec=_pod_spec_in(submission, variant.pool),
-                topology=resources.get("topology") or {},
+                topology=dict(resources.get("topology") or {} if variant.topology is None else variant.topology),
                 owner_id=owner_id,
                 workspace_id=submission.workspace_id,
             )
@@ -87,8 +89,8 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
 
 
 def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
-    """What was submitted, there and in its fallback pools, then the same with a time limit, with fewer slots, and in
-    other pools."""
+    """What was submitted, there and in its fallback pools, then the same with a time limit, where it may leave the
+    level of a topology that it requires, with fewer slots, and in other pools."""
     chosen, slots, single = submission.pool, submission.slots, submission.is_single_pod
     limit = submission.config["resources"].get("time_limit")
     split = split_in_pool(app.cluster, app.capacity.of(chosen), pool=chosen, slots=slots, single_pod=single)
@@ -100,6 +102,10 @@ def variants_of(app: App, submission: Submission) -> Iterator[Variant]:
     if limit is None or limit > _SHORT_S:
         change = f"resources.time_limit: {limit_in_words(_SHORT_S)}"
         yield Variant(change, chosen, slots, split, _SHORT_S)
+    required = required_level(app.cluster, chosen, submission.config["resources"])
+    if required and split.num_pods > 1:
+        change = f"resources.topology: {{preferred: {required}}}"
+        yield Variant(change, chosen, slots, split, limit, topology={"preferred": required})
     fewer = (_variant(app, f"{submission.slots_field}: {n}", chosen, n, limit, single=single) for n in _halves(slots))
     yield from [found for found in fewer if found is not None][:_MOST_SIZES]
     elsewhere = (
