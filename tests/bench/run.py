@@ -35,7 +35,7 @@ from tests.bench import (
 )
 from tests.bench.creating import creating
 from tests.bench.delivering import webhooks
-from tests.bench.kubernetes import calls, launching, many_pods
+from tests.bench.kubernetes import calls, launching, many_pods, next_pod
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
 from tests.bench.reading import authorization, charts, large, lists, reads, searches, small
@@ -74,6 +74,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
 CLUSTER_BENCHMARKS = {
     "launching": launching.measure,
     "calls": calls.measure,
+    "next-pod": next_pod.measure,
     "many-pods": many_pods.measure,
 }
 
