@@ -16,6 +16,7 @@ from libs.bus import Bus, KvChange, SnapshotEnd
 from libs.errors import ResoluteError
 from libs.events.orders import PlaceholderOrder
 from libs.events.subjects import ORDERS_BUCKET, placeholders_key
+from libs.retry import backoff_s
 from libs.waiting import wait_until_set
 from services.launcher.backends.protocol import Backend
 
@@ -41,10 +42,17 @@ class PlaceholderLoop:
             snapshot = asyncio.Event()
             tasks.create_task(self._watch(snapshot), name="placeholder order")
             await snapshot.wait()
+            failed = 0
             while True:
                 self._look.clear()
-                await self._hold()
-                await wait_until_set(self._look, timeout_s=LOOK_S if self._order is not None else IDLE_LOOK_S)
+                failed = 0 if await self._hold() else failed + 1
+                # What could not be removed costs money until it is.
+                timeout_s = backoff_s(failed, longest_s=LOOK_S) if failed else self._look_s
+                await wait_until_set(self._look, timeout_s=timeout_s)
+
+    @property
+    def _look_s(self) -> float:
+        return LOOK_S if self._order is not None else IDLE_LOOK_S
 
     async def _watch(self, snapshot: asyncio.Event) -> None:
         key = placeholders_key(self._pool)
@@ -69,8 +77,11 @@ class PlaceholderLoop:
             log.error("placeholders.unreadable", key=change.key, error=str(error))
             self._order = None
 
-    async def _hold(self) -> None:
+    async def _hold(self) -> bool:
+        """Whether the placeholders are as ordered."""
         try:
             await self._backend.hold_room(self._order)
         except ResoluteError as error:
             log.warning("placeholders.not_held", error=str(error))
+            return False
+        return True
