@@ -92,6 +92,8 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     else:
         yield f"It would wait: {start['reason']}."
         yield f"Expected start: {_when(start)}"
+    for pool in found.get("unfitPools") or ():
+        yield f"It cannot run in pool {pool['resourcePool']}: {pool['reason']}."
     project = f" (project {found['projectId']})" if found["projectId"] else ""
     yield (
         f"It counts against the limits and shares of {found['username']} and of workspace {found['workspaceId']}"

@@ -18,7 +18,6 @@ from libs.cluster.topology import check_topology
 from libs.config.differences import difference
 from libs.db.jobs.pool_offers import PoolOffer
 from libs.errors import InvalidRequest
-from services.api.actions.resource_request import check_resources
 from services.api.app import App
 
 Object = dict[str, Any]
@@ -75,7 +74,8 @@ async def offers_of(
     own      what is stored of the task
     in_pool  what would be stored of it in another pool; raises InvalidRequest where that is refused
     changes  what has to be put over the first to get the second
-    Raises InvalidRequest, with the name of the field, where a pool could never run it or refuses it.
+    Raises InvalidRequest, with the name of the field, where a pool refuses it. Whether its nodes could hold it is
+    checked for all pools together (possible_pools.py).
     """
     fallbacks = resources.get("fallback_pools") or ()
     if not fallbacks:
@@ -88,7 +88,6 @@ async def offers_of(
     for rank, entry in enumerate(fallbacks, start=1):
         name = entry["pool"]
         try:
-            check_resources(app.cluster, app.capacity.of(name), pool=name, slots=task.slots, single_pod=task.single_pod)
             split = split_in_pool(
                 app.cluster, app.capacity.of(name), pool=name, slots=task.slots, single_pod=task.single_pod
             )

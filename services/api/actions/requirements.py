@@ -7,7 +7,7 @@ is accepted: why it waits is said as soon as there is one. Source: docs/referenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -40,13 +40,40 @@ async def check_requirements(
     pod_spec, topology  those of the complete configuration
     Where a pool may grow, or no node of its cluster has come yet, the task is accepted with a warning.
     """
+    asked = question_about(
+        app,
+        pool=pool,
+        task_type=task_type,
+        slots=slots,
+        num_pods=num_pods,
+        pod_spec=pod_spec,
+        topology=topology,
+    )
+    answer = None if asked is None else next(iter(await answers_about(app, (asked,))), None)
+    if answer is None or answer.is_possible:
+        return []
+    if app.cluster.can_grow(pool) or not app.cluster.launch_error:
+        return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
+    raise InvalidRequest(f"invalid resource configuration: {EXCEEDS}: {answer.reason}")
+
+
+def question_about(
+    app: App,
+    *,
+    pool: str,
+    task_type: str,
+    slots: int,
+    num_pods: int,
+    pod_spec: Mapping[str, Any] | None,
+    topology: Mapping[str, str] | None,
+) -> EmptyPoolRequest | None:
+    """What the scheduler is asked of one pool; None where there is nothing to ask."""
     capacity = app.capacity.of(pool)
     if capacity is None or not capacity.shapes or not capacity.nodes:
-        return []  # nothing is known of nodes but slots, or there is none yet
-    can_grow = app.cluster.can_grow(pool)
-    if can_grow and not pod_spec and not topology:
-        return []  # it asks for slots alone, of which there may be more tomorrow
-    asked = EmptyPoolRequest(
+        return None  # nothing is known of nodes but slots, or there is none yet
+    if app.cluster.can_grow(pool) and not pod_spec and not topology:
+        return None  # it asks for slots alone, of which there may be more tomorrow
+    return EmptyPoolRequest(
         pool=pool,
         task_type=task_type,
         slots=slots,
@@ -54,20 +81,15 @@ async def check_requirements(
         pod_spec=None if pod_spec is None else dict(pod_spec),
         topology=dict(topology or {}),
     )
-    answer = await _answer(app, asked)
-    if answer is None or answer.is_possible:
-        return []
-    if can_grow or not app.cluster.launch_error:
-        return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
-    raise InvalidRequest(f"invalid resource configuration: {EXCEEDS}: {answer.reason}")
 
 
-async def _answer(app: App, asked: EmptyPoolRequest) -> QueueAnswer | None:
-    """None where no scheduler answers, or one that does not know the question."""
-    question = msgspec.json.encode(QueueCheck(in_empty_pool=(asked,)))
+async def answers_about(app: App, asked: Sequence[EmptyPoolRequest]) -> Sequence[QueueAnswer]:
+    """In the order of ``asked``; () where no scheduler answers, or one that does not know the question."""
+    question = msgspec.json.encode(QueueCheck(in_empty_pool=tuple(asked)))
     try:
         reply = await app.bus.request(subjects.CHECK_QUEUE, question, timeout_s=ANSWERS_WITHIN_S)
     except Unavailable as error:
-        log.warning("requirements.unchecked", pool=asked.pool, error=str(error))
-        return None
-    return next(iter(msgspec.json.decode(reply, type=QueueAnswers).in_empty_pool), None)
+        pools = [one.pool for one in asked]
+        log.warning("requirements.unchecked", pools=pools, error=str(error))
+        return ()
+    return msgspec.json.decode(reply, type=QueueAnswers).in_empty_pool

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from libs.events import subjects
 from libs.events.requests.queue_checks import MOST, HypotheticalRequest, QueueAnswer, QueueAnswers, QueueCheck
 from libs.shapes.time_limits import limit_in_words
 from services.api.actions.cluster.submissions import Submission
+from services.api.actions.possible_pools import pod_spec_in
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.wire.base import timestamp
@@ -68,7 +69,7 @@ async def check_queue(app: App, submission: Submission, owner_id: int) -> tuple[
                 time_limit_s=variant.time_limit_s,
                 is_preemptible=submission.is_preemptible,
                 preemption_timeout_s=submission.preemption_timeout_s,
-                pod_spec=_pod_spec_in(submission, variant.pool),
+                pod_spec=pod_spec_in(submission.config, submission.offers, variant.pool),
                 topology=dict(resources.get("topology") or {} if variant.topology is None else variant.topology),
                 owner_id=owner_id,
                 workspace_id=submission.workspace_id,
@@ -125,14 +126,6 @@ def _has_level(app: App, pool: str, submission: Submission) -> bool:
     except InvalidRequest:
         return False
     return True
-
-
-def _pod_spec_in(submission: Submission, pool: str) -> dict[str, Any] | None:
-    """What would be stored of the pods that would run in ``pool``."""
-    environment = submission.config["environment"]
-    changes = next((offer.changes for offer in submission.offers if offer.rank > 0 and offer.pool == pool), {})
-    found: dict[str, Any] | None = {**environment, **changes.get("environment", {})}.get("pod_spec")
-    return found
 
 
 def _after(variant: Variant, answer: QueueAnswer, now: datetime) -> QueueAnswer:

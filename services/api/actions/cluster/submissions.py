@@ -13,6 +13,7 @@ from libs.tasks.generic import TASK_TYPE as GENERIC
 from services.api.actions.experiments.insertion import NewExperiment
 from services.api.actions.generic_tasks.create import NewGenericTask
 from services.api.actions.interactive.prepare import Prepared
+from services.api.actions.possible_pools import UnfitPool
 
 _EXPERIMENTS_SLOTS: Final = "resources.slots_per_trial"
 _TASKS_SLOTS: Final = "resources.slots"
@@ -37,6 +38,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     """Of other workspaces."""
     offers: tuple[PoolOffer, ...] = ()
     """Of pools in which it may start beside its own."""
+    unfit: tuple[UnfitPool, ...] = ()
+    """Of its pools, where there are several, those in which it cannot run."""
 
 
 def of_experiment(new: NewExperiment) -> Submission:
@@ -55,6 +58,7 @@ def of_experiment(new: NewExperiment) -> Submission:
         workspace_id=new.project.workspace_id,
         unavailable_pools=new.project.unavailable_pools,
         offers=new.offers,
+        unfit=new.unfit,
     )
 
 
@@ -73,6 +77,7 @@ def of_interactive_task(prepared: Prepared) -> Submission:
         workspace_id=prepared.home.workspace_id,
         unavailable_pools=prepared.home.unavailable_pools,
         offers=prepared.offers,
+        unfit=prepared.unfit,
     )
 
 
@@ -91,4 +96,5 @@ def of_generic_task(new: NewGenericTask) -> Submission:
         workspace_id=new.project.workspace_id,
         unavailable_pools=new.project.unavailable_pools,
         offers=new.offers,
+        unfit=new.unfit,
     )

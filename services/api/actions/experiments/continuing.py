@@ -48,6 +48,7 @@ from services.api.actions.experiments.project import ProjectRef, load_project
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
 from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
+from services.api.actions.possible_pools import check_slots
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import LaunchWarning
@@ -96,7 +97,7 @@ async def continue_experiment(
     )
     invariants = _that_may_change(name, policies.invariants)
     fixed = await asyncio.to_thread(apply_invariants, merge(override, stored), invariants)
-    pool, warnings = choose_pool(app, fixed, project)
+    pool, _ = choose_pool(app, fixed, project)
     config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
     task = OfferedTask(
         pool=pool,
@@ -121,6 +122,7 @@ async def continue_experiment(
         await pin_warm_start(connection, config)
     await _queue_anew(connection, row, config, project, pool=pool, now=now)
     offers = await _offers_anew(connection, app, row.job_id, task, config, stored=stored)
+    warnings = list(check_slots(app, task, offers).warnings)
     await store_offers(connection, row.job_id, offers, anew=True)
     for table in (searcher_snapshots, searcher_events):
         await connection.execute(delete(table).where(table.c.experiment_id == experiment_id))

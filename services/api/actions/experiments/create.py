@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.resolution import split_in_pool
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.jobs.pool_offers import store_offers
 from libs.db.new_trials import take_local_ids
@@ -38,13 +37,13 @@ from services.api.actions.experiments.project import (
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
 from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
-from services.api.actions.requirements import check_requirements
+from services.api.actions.possible_pools import check_pools
 from services.api.actions.small_configs import computed, is_small, starts_small
 from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
-from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
+from services.api.wire.experiments.experiments import CreateExperimentRequest
 
 Object = dict[str, Any]
 
@@ -117,7 +116,7 @@ async def prepare_experiment(
         )
         await pin_warm_start(connection, config)
     await check_storage_of_users(app, config.get("checkpoint_storage"))
-    warnings = warnings or await _check_requirements(app, pool, config)
+    possible = await check_pools(app, task, task_type="TRIAL", config=config, offers=offers, warnings=warnings)
     return NewExperiment(
         config=config,
         users_pod=users_pod,
@@ -128,7 +127,8 @@ async def prepare_experiment(
         parent_id=parent.id if parent else None,
         activate=request.activate,
         search=await computed(small and starts_small(config["searcher"]), start_search, config),
-        warnings=tuple(warnings),
+        warnings=possible.warnings,
+        unfit=possible.unfit,
         offers=offers,
     )
 
@@ -170,21 +170,6 @@ def _offered(asked: Object, config: Object, project: ProjectRef, pool: str) -> O
         time_limit_s=(asked.get("resources") or {}).get("time_limit"),
         workspace_id=project.workspace_id,
         unavailable_pools=project.unavailable_pools,
-    )
-
-
-async def _check_requirements(app: App, pool: str, config: Object) -> list[LaunchWarning]:
-    resources = config["resources"]
-    slots, single = resources["slots_per_trial"], bool(resources.get("is_single_node"))
-    split = split_in_pool(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
-    return await check_requirements(
-        app,
-        pool=pool,
-        task_type="TRIAL",
-        slots=slots,
-        num_pods=split.num_pods,
-        pod_spec=config["environment"].get("pod_spec"),
-        topology=resources.get("topology"),
     )
 
 

@@ -26,6 +26,7 @@ from libs.tracing import current_traceparent
 from services.api.access.principal import Principal
 from services.api.actions.experiments.new_experiment import created
 from services.api.actions.experiments.project import ProjectRef
+from services.api.actions.possible_pools import UnfitPool
 from services.api.wire.experiments.experiments import LaunchWarning
 
 _INSERT: Final = PreparedStatement("""
@@ -67,6 +68,8 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     activate: bool
     search: SearchStart
     warnings: tuple[LaunchWarning, ...] = ()
+    unfit: tuple[UnfitPool, ...] = ()
+    """Of its pools, where there are several, those in which it cannot run."""
     offers: tuple[PoolOffer, ...] = ()
     """Of pools in which it may start beside its own."""
 

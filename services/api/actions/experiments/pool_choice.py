@@ -7,6 +7,7 @@ from typing import Any
 from libs.cluster.resolution import resolve_pool
 from libs.errors import InvalidRequest
 from services.api.actions.experiments.project import ProjectRef
+from services.api.actions.possible_pools import names_fallbacks
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.wire.experiments.experiments import LaunchWarning
@@ -32,6 +33,13 @@ def choose_pool(app: App, asked: Object, project: ProjectRef) -> tuple[str, list
             unavailable=project.unavailable_pools,
         )
         single = bool(resources.get("is_single_node"))
-        return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
+        return pool, check_resources(
+            app.cluster,
+            app.capacity.of(pool),
+            pool=pool,
+            slots=slots,
+            single_pod=single,
+            has_fallbacks=names_fallbacks(asked),
+        )
     except InvalidRequest as error:
         raise InvalidRequest(f"invalid resource configuration: {error}") from error

@@ -49,7 +49,7 @@ from services.api.actions.generic_tasks.control import lock_tree
 from services.api.actions.generic_tasks.tree import check_may_have_children
 from services.api.actions.pod_rules import check_pods_of_users
 from services.api.actions.pool_offers import OfferedTask, completed, offers_of
-from services.api.actions.requirements import check_requirements
+from services.api.actions.possible_pools import UnfitPool, check_pools, names_fallbacks
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.contexts.pack import pack_context
@@ -79,6 +79,8 @@ class NewGenericTask(Struct, frozen=True, kw_only=True):
     forked_from: str | None
     no_pause: bool | None
     warnings: tuple[LaunchWarning, ...] = ()
+    unfit: tuple[UnfitPool, ...] = ()
+    """Of its pools, where there are several, those in which it cannot run."""
     offers: tuple[PoolOffer, ...] = ()
     """Of pools in which it may start beside its own."""
 
@@ -135,15 +137,6 @@ async def prepare_generic_task(
             pool=pool,
             gpu=wanted.pool.slots > 0,
         )
-    warnings = warnings or await check_requirements(
-        app,
-        pool=pool,
-        task_type=TASK_TYPE,
-        slots=wanted.pool.slots,
-        num_pods=num_pods,
-        pod_spec=config["environment"].get("pod_spec"),
-        topology=config["resources"].get("topology"),
-    )
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"
     task = await asyncio.to_thread(stored_generic_task, task_id, config, slot_type=slot_type, users_pod=users_pod)
@@ -168,6 +161,8 @@ async def prepare_generic_task(
             )
         return to_document(stored_generic_task(task_id, there, slot_type=slot_type, users_pod=judged))
 
+    offers = await offers_of(app, offered, config["resources"], own=to_document(task), in_pool=in_pool)
+    possible = await check_pools(app, offered, task_type=TASK_TYPE, config=config, offers=offers, warnings=warnings)
     return NewGenericTask(
         task_id=task_id,
         submitted=submitted,
@@ -181,8 +176,9 @@ async def prepare_generic_task(
         parent_id=request.parent_id or None,
         forked_from=request.forked_from or None,
         no_pause=request.no_pause,
-        warnings=tuple(warnings),
-        offers=await offers_of(app, offered, config["resources"], own=to_document(task), in_pool=in_pool),
+        warnings=possible.warnings,
+        unfit=possible.unfit,
+        offers=offers,
     )
 
 
@@ -259,7 +255,14 @@ def _choose_pool(app: App, wanted: GenericRequest, project: ProjectRef) -> tuple
             unavailable=project.unavailable_pools,
         )
         capacity = app.capacity.of(pool)
-        warnings = check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
+        warnings = check_resources(
+            app.cluster,
+            capacity,
+            pool=pool,
+            slots=slots,
+            single_pod=single,
+            has_fallbacks=names_fallbacks(*wanted.layers),
+        )
         split = split_in_pool(app.cluster, capacity, pool=pool, slots=slots, single_pod=single)
     except InvalidRequest as error:
         raise InvalidRequest(f"invalid resource configuration: {error}") from error

@@ -34,7 +34,7 @@ from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
 from services.api.actions.pod_rules import check_pods_of_users
 from services.api.actions.pool_offers import OfferedTask, changes_of_experiment, completed, offers_of
-from services.api.actions.requirements import check_requirements
+from services.api.actions.possible_pools import UnfitPool, check_pools, names_fallbacks
 from services.api.actions.resource_request import check_resources
 from services.api.app import App
 from services.api.contexts.pack import pack_context
@@ -62,6 +62,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     shows: tuple[int, ...] = ()
     """Experiments of a TensorBoard."""
     warnings: tuple[LaunchWarning, ...] = ()
+    unfit: tuple[UnfitPool, ...] = ()
+    """Of its pools, where there are several, those in which it cannot run."""
     offers: tuple[PoolOffer, ...] = ()
     """Of pools in which it may start beside its own; what is different there, of its configuration."""
 
@@ -109,7 +111,7 @@ async def _prepare(
         )
         shown = await load_sources(connection, request, rights) if isinstance(request, LaunchTensorboardRequest) else []
     asked = requested(layers, slots=0 if task_type == "TENSORBOARD" else None)
-    granted, warnings = _pool(app, asked, home)
+    granted, warnings = _pool(app, asked, home, has_fallbacks=names_fallbacks(*layers))
     config = assemble(
         layers,
         defaults=app.cluster.defaults_of(granted.pool),
@@ -136,14 +138,6 @@ async def _prepare(
             pool=granted.pool,
             gpu=granted.slots > 0,
         )
-    warnings = warnings or await check_requirements(
-        app,
-        pool=granted.pool,
-        task_type=task_type,
-        slots=max(granted.slots, 0),
-        num_pods=1,
-        pod_spec=config["environment"].get("pod_spec"),
-    )
     if task_type == "TENSORBOARD" or not config["description"]:
         config["description"] = random_name(random.Random(), KINDS[task_type].title)  # noqa: S311  (no secret)
     sources = tensorboard_sources(app.cluster_id, shown) if shown else None
@@ -164,6 +158,10 @@ async def _prepare(
             )
         return there if sources is None else _for_tensorboard(there, layers, shown, sources)
 
+    offers = await offers_of(
+        app, offered, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment
+    )
+    possible = await check_pools(app, offered, task_type=task_type, config=config, offers=offers, warnings=warnings)
     return Prepared(
         task_type=task_type,
         config=config,
@@ -172,10 +170,9 @@ async def _prepare(
         context_tgz=await asyncio.to_thread(pack_context, request.files) if request.files else None,
         sources=sources,
         shows=tuple(source.experiment_id for source in shown),
-        warnings=tuple(warnings),
-        offers=await offers_of(
-            app, offered, config["resources"], own=config, in_pool=in_pool, changes=changes_of_experiment
-        ),
+        warnings=possible.warnings,
+        unfit=possible.unfit,
+        offers=offers,
     )
 
 
@@ -187,7 +184,7 @@ async def _template(connection: AsyncConnection, name: str) -> Object:
     return await asyncio.to_thread(read_template, name, found.config or {})
 
 
-def _pool(app: App, asked: PoolRequest, home: Home) -> tuple[PoolRequest, list[LaunchWarning]]:
+def _pool(app: App, asked: PoolRequest, home: Home, *, has_fallbacks: bool) -> tuple[PoolRequest, list[LaunchWarning]]:
     slots = max(asked.slots, 0)  # what is less is refused with all other mistakes
     pool = resolve_pool(
         app.cluster,
@@ -199,7 +196,9 @@ def _pool(app: App, asked: PoolRequest, home: Home) -> tuple[PoolRequest, list[L
         unavailable=home.unavailable_pools,
     )
     capacity = app.capacity.of(pool)
-    warnings = check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=True)
+    warnings = check_resources(
+        app.cluster, capacity, pool=pool, slots=slots, single_pod=True, has_fallbacks=has_fallbacks
+    )
     return PoolRequest(asked.slots, pool), warnings
 
 

@@ -22,7 +22,7 @@ from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.routes.experiments.experiments import require_project
 from services.api.routes.generic_tasks.generic_tasks import require_task_project
-from services.api.wire.cluster.check import CheckedTaskType, CheckResponse, CheckTaskRequest
+from services.api.wire.cluster.check import CheckedPool, CheckedTaskType, CheckResponse, CheckTaskRequest
 from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
 from services.api.wire.generic_tasks.generic_tasks import CreateGenericTaskRequest
 from services.api.wire.interactive.common import LaunchRequest
@@ -93,6 +93,7 @@ async def _answer(
         weight=resources["weight"],
         max_slots=submission.max_slots,
         warnings=list(warnings),
+        unfit_pools=[CheckedPool(resource_pool=one.pool, reason=one.reason) for one in submission.unfit],
         sooner=sooner,
     )
 

@@ -31,6 +31,13 @@ class CheckedStart(Message, kw_only=True):
     basis: str = ""
 
 
+class CheckedPool(Message, kw_only=True):
+    """A pool in which it could not run if nothing else did."""
+
+    resource_pool: str
+    reason: str
+
+
 class CheckAlternative(Message, kw_only=True):
     change: str
     """Of the configuration, as in ``resources.slots_per_trial: 4``."""
@@ -71,5 +78,7 @@ class CheckResponse(Message, kw_only=True):
     weight: float
     max_slots: int | None = None
     warnings: list[LaunchWarning] = []
+    unfit_pools: list[CheckedPool] = []
+    """Of its own pool and its fallback pools, those that cannot run it as their nodes are now."""
     sooner: list[CheckAlternative] = []
     """Changes by which it would start sooner, the soonest first."""
