@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -22,6 +23,12 @@ from services.scheduler.forecast.estimate_rows import read_errors, settle_estima
 from services.scheduler.forecast.expectations import expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
+from services.scheduler.forecast.several_pools import (
+    NOTHING_EXPECTED,
+    PoolEstimates,
+    with_other_pools,
+    without_early,
+)
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.forecast.run_times import PastRuns
 from services.scheduler.queue.pool_memory import PoolMemory
@@ -65,6 +72,8 @@ class Forecaster:
         self._settings = settings
         self._past = past
         self._memories = {pool.pool_name: PoolMemory(cluster=cluster, pool=pool) for pool in cluster.resource_pools}
+        self._expected: Mapping[str, datetime] = NOTHING_EXPECTED
+        """Starts of what has several queues, by the last round."""
         self._shown: set[str] = set()
         self._estimated = {pool.pool_name for pool in cluster.resource_pools}
         """Pools that may have rows: of those of the scheduler before nobody knows."""
@@ -85,15 +94,24 @@ class Forecaster:
         if self._estimated:
             async with self._db.transaction() as connection:
                 started_in = await settle_estimates(connection, now=self._clock.now())
+        found = [made for pool in self._cluster.resource_pools if (made := await self._estimate(pool)) is not None]
+        # What has several queues is known when all of them were looked at.
+        self._expected = {
+            one.allocation: one.at
+            for made in found
+            if made.has_shared
+            for one in await self._write(made, with_other_pools(made, found))
+            if one.at is not None
+        }
         for pool in self._cluster.resource_pools:
-            await self._estimate(pool)
             if pool.pool_name in started_in or pool.pool_name not in self._shown:
                 await self._show_errors(pool.pool_name)
 
-    async def _estimate(self, pool: PoolConfig) -> None:
+    async def _estimate(self, pool: PoolConfig) -> PoolEstimates | None:
+        """Those of a pool; written where nothing of them depends on other pools."""
         capacity = self._capacity(pool.pool_name)
         if capacity is None:
-            return
+            return None
         async with self._db.read() as connection:
             loaded = await load_pool(
                 connection,
@@ -103,10 +121,11 @@ class Forecaster:
                 now=self._clock.now(),
                 limits_may_be_lowered=False,
                 is_carried_out=False,
+                guests_ahead=True,
                 past=self._past.known,
                 memory=self._memories[pool.pool_name],
             )
-            snapshot = shortened(loaded.snapshot, self._settings.most)
+            snapshot = shortened(without_early(loaded.snapshot, self._expected), self._settings.most)
             ids = [*(one.allocation for one in snapshot.pending), *(one.allocation for one in snapshot.held)]
             kinds = await run_kinds(connection, ids) if snapshot.pending else {}
             past = await self._past.get(connection, now=snapshot.now) if snapshot.pending else PastRuns()
@@ -117,17 +136,26 @@ class Forecaster:
         if played.is_cut_short:
             log.info("forecast.cut_short", pool=pool.pool_name, found=len(played.replay.starts))
         estimates = estimates_of(snapshot, played.replay, expected.ends)
-        # What is queued elsewhere has its estimate there.
-        await self._write(pool.pool_name, [one for one in estimates if one.allocation not in loaded.guests])
+        made = PoolEstimates(
+            pool=pool.pool_name,
+            made_at=snapshot.now,
+            own=tuple(one for one in estimates if one.allocation not in loaded.guests),
+            guests=tuple(one for one in estimates if one.allocation in loaded.guests),
+            has_shared=any(row["has_several_queues"] for row in loaded.rows),
+        )
+        if not made.has_shared:
+            await self._write(made, made.own)
+        return made
 
-    async def _write(self, pool: str, estimates: Collection[StartEstimate]) -> None:
-        if estimates or pool in self._estimated:
+    async def _write(self, made: PoolEstimates, estimates: Collection[StartEstimate]) -> Collection[StartEstimate]:
+        if estimates or made.pool in self._estimated:
             async with self._db.transaction() as connection:
-                await write_estimates(connection, pool, estimates, now=self._clock.now())
+                await write_estimates(connection, made.pool, estimates, now=made.made_at)
         if estimates:
-            self._estimated.add(pool)
+            self._estimated.add(made.pool)
         else:
-            self._estimated.discard(pool)
+            self._estimated.discard(made.pool)
+        return estimates
 
     async def _show_errors(self, pool: str) -> None:
         async with self._db.read() as connection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -36,6 +36,7 @@ from services.scheduler.forecast.empty_pool import answer_of, in_empty_pool
 from services.scheduler.forecast.expectations import Expectations, expectations
 from services.scheduler.forecast.past_runs import PastRunsCache, run_kinds
 from services.scheduler.forecast.playing import play
+from services.scheduler.forecast.several_pools import PoolEstimates, with_other_pools
 from services.scheduler.plan.decisions import Wait
 from services.scheduler.plan.forecast.estimates import StartEstimate, estimates_of, shortened
 from services.scheduler.plan.nodes.requirements import PodRequirements
@@ -70,6 +71,14 @@ _SUBMIT: Final = PreparedStatement("""
            :time_limit_s::int, :preemption_timeout_s::int
     FROM task
 """)
+_OFFERED: Final = PreparedStatement("""
+    SELECT a.allocation_id, o.pool
+    FROM allocations a JOIN pool_offers o ON o.job_id = a.job_id
+    WHERE a.allocation_id = ANY(:allocations::text[]) AND o.is_open AND o.rank > 0 AND o.pool <> a.pool
+      AND o.pool = ANY(:pools::text[])
+    ORDER BY a.allocation_id, o.rank
+""")
+_BOTH: Final = (True, False)
 
 
 class QueueChecks:
@@ -129,10 +138,13 @@ class QueueChecks:
         by_pool: defaultdict[str, set[str]] = defaultdict(set)
         for one in waiting:
             by_pool[one.pool].add(one.allocation)
-        found: dict[str, QueueAnswer] = {}
+        for allocation, pool in await self._offers([one.allocation for one in waiting]):
+            by_pool[pool].add(allocation)
+        own = {one.allocation: one.pool for one in waiting}
+        found: list[PoolEstimates] = []
         left_s = _BUDGET_S
         for name, wanted in by_pool.items():
-            snapshot, expected = await self._load(self._pool(name), {})
+            snapshot, expected = await self._load(self._pool(name), {}, guests_ahead=True)
             head = shortened(snapshot, _FURTHER * self._settings.most)
             wanted &= {one.allocation for one in head.pending}
             played = await play(
@@ -143,9 +155,20 @@ class QueueChecks:
                 is_enough=lambda replay, wanted=wanted: wanted <= replay.starts.keys(),  # type: ignore[misc]
             )
             left_s = max(left_s - played.used_s, 0.0)
-            estimates = estimates_of(head, played.replay, expected.ends)
-            found |= {one.allocation: _estimated(QueueAnswer(), one) for one in estimates if one.allocation in wanted}
-        return tuple(found.get(one.allocation) for one in waiting)
+            estimates = [one for one in estimates_of(head, played.replay, expected.ends) if one.allocation in wanted]
+            mine, theirs = (tuple(one for one in estimates if (own[one.allocation] == name) is here) for here in _BOTH)
+            found.append(PoolEstimates(name, snapshot.now, mine, theirs))
+        merged = {one.allocation: one for made in found for one in with_other_pools(made, found)}
+        return tuple(
+            _estimated(QueueAnswer(), merged[one.allocation]) if one.allocation in merged else None for one in waiting
+        )
+
+    async def _offers(self, allocations: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of ``allocations`` that may start in other pools than their own, with each of these."""
+        pools = [pool.pool_name for pool in self._cluster.resource_pools]
+        async with self._db.read() as connection:
+            rows = await _OFFERED.rows(connection, allocations=list(allocations), pools=pools)
+        return ((row["allocation_id"], row["pool"]) for row in rows)
 
     def _pool(self, name: str) -> PoolConfig:
         for pool in self._cluster.resource_pools:
@@ -154,7 +177,7 @@ class QueueChecks:
         raise NotFound("resource pool", name)
 
     async def _load(
-        self, pool: PoolConfig, requests: Mapping[str, HypotheticalRequest]
+        self, pool: PoolConfig, requests: Mapping[str, HypotheticalRequest], *, guests_ahead: bool = False
     ) -> tuple[PoolSnapshot, Expectations]:
         """The pool with ``requests``, by the ids of their allocations, and what is expected of all."""
         now, capacity = self._clock.now(), self._capacity(pool.pool_name)
@@ -172,6 +195,7 @@ class QueueChecks:
                 now=now,
                 limits_may_be_lowered=False,
                 is_carried_out=False,
+                guests_ahead=guests_ahead,
                 past=past,
                 memory=memory,
             )

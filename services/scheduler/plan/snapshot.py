@@ -147,6 +147,8 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """Slots of those of its pods that are not among ``pods``, as their places are held for it. As above."""
     moved: bool = False
     """Its task was moved to the nodes that it is nominated for."""
+    not_before: datetime | None = None
+    """When it may start in this pool, as it waits in another one until then. Forecasts alone see such requests."""
 
     @property
     def slots(self) -> int:

@@ -115,6 +115,7 @@ async def load_pool(
     now: datetime,
     limits_may_be_lowered: bool = True,
     is_carried_out: bool = True,
+    guests_ahead: bool = False,
     past: PastRuns = NOTHING_RAN,
     memory: PoolMemory | None = None,
     shared_nodes: SharedNodes | None = None,
@@ -124,6 +125,7 @@ async def load_pool(
     limits_may_be_lowered  jobs may hold more than they may now: then what they hold matters, though nothing is pending
     past                   how long others ran
     is_carried_out         the plan of it gives slots in this transaction, so that limits of all pools have to be locked
+    guests_ahead           with those that have not waited long enough elsewhere yet: for forecasts, not for plans
     memory                 of plans before
     shared_nodes           those that other pools have, too
     """
@@ -134,7 +136,13 @@ async def load_pool(
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
     pools = [one.pool_name for one in cluster.resource_pools]
     pending = await pending_rows(
-        connection, pool.pool_name, pools=pools, now=now, is_carried_out=is_carried_out, **places
+        connection,
+        pool.pool_name,
+        pools=pools,
+        now=now,
+        is_carried_out=is_carried_out,
+        guests_ahead=guests_ahead,
+        **places,
     )
     has_grown = is_carried_out and pool.growth is not None
     if not (
@@ -231,6 +239,7 @@ async def load_pool(
                 moved_to=moves.places.get(row["allocation_id"], ()),
                 topology=memory.topology_of_allocation(row),
                 most_per_pod=division.most_per_pod(row),
+                not_before=row["not_before"] if guests_ahead else None,
             )
             for row in pending
         ),
@@ -393,6 +402,7 @@ def request_of(
     moved_to: tuple[Placement, ...] = (),
     topology: TopologyRequest | None = None,
     most_per_pod: int = 0,
+    not_before: datetime | None = None,
 ) -> PendingAllocation:
     pods, most = planned_pods(slots=row["slots"], num_pods=row["num_pods"], most_per_pod=most_per_pod)
     is_beyond_all = len(pods) == 1 < row["num_pods"]
@@ -420,6 +430,7 @@ def request_of(
         blocked_at=row["blocked_at"],
         overtaken=row["overtaken"] or 0,
         preempted=preempted,
+        not_before=not_before,
     )
 
 

@@ -35,6 +35,9 @@ class Row(NamedTuple):
     basis: Mapping[str, str] = {}
     maintenance: str = ""
     limits: Mapping[str, HourLimit] = {}
+    moves_left: int = 0
+    not_before: Mapping[str, int] = {}
+    """Of what waits in another pool first: minutes from now."""
 
 
 def hours(most: float, spent: float = 0, *, until: int = 360, period: str = "day") -> HourLimit:
@@ -95,6 +98,57 @@ ROWS = [
         "a=30",
         maintenance="n 0 600; n 1200 1800",
     ),
+    Row(
+        "what has no time limit ends for maintenance, and its nodes are free after it",
+        {"n": 4},
+        "r 4@n np; a 4",
+        "a=30",
+        ends="r=300",
+        maintenance="n 600 1800",
+    ),
+    Row(
+        "what may be preempted comes back from it and goes on for what is left",
+        {"n": 4},
+        "r 4@n; a 4",
+        "a=320",
+        ends="r=300",
+        maintenance="n 600 1800",
+    ),
+    Row(
+        "maintenance elsewhere ends nothing",
+        {"n": 4, "m": 4},
+        "r 4@n np; s 4@m np; a 4",
+        "a=100",
+        ends="r=300 s=100",
+        maintenance="n 9000 9600",
+    ),
+    Row(
+        "what starts before maintenance ends for it, too",
+        {"n": 4},
+        "a 4 np; b 4",
+        "a=0 b=50",
+        maintenance="n 1800 3000",
+    ),
+    Row("what is moved makes room", {"n": 8, "m": 8}, "r 4@n mv; s 4@m mv; a 8", "a=1", ends="r=90 s=90", moves_left=1),
+    Row(
+        "where nothing may be moved it does not", {"n": 8, "m": 8}, "r 4@n mv; s 4@m mv; a 8", "a=90", ends="r=90 s=90"
+    ),
+    Row(
+        "what is moved runs as long as before",
+        {"n": 8, "m": 8},
+        "r 4@n mv; s 4@m np; a 8; b 8",
+        "a=1 b=61",
+        ends="r=90 s=90",
+        moves_left=1,
+    ),
+    Row(
+        "what waits in another pool first is not in the queue until then",
+        {"n": 8},
+        "r 8@n; a 8; b 4",
+        "a=120 b=60",
+        not_before={"a": 90},
+    ),
+    Row("nor before it, though there is room", {"n": 8}, "a 8", "a=25", not_before={"a": 25}),
     Row("an end that nobody lives to see is none", {"n": 4}, "a 4 for 900", "a=-", maintenance="n 0 251000000000"),
     Row(
         "a new period lets through what has used up the last one, though nothing is held",
@@ -174,9 +228,19 @@ def estimate(pool: PoolSnapshot, ends: Mapping[str, float]) -> tuple[StartEstima
 
 
 def _snapshot(row: Row) -> PoolSnapshot:
-    return snapshot(
-        Case(row.name, row.cluster, row.requests, policy=row.policy, maintenance=row.maintenance, limits=row.limits)
+    case = Case(
+        row.name,
+        row.cluster,
+        row.requests,
+        policy=row.policy,
+        maintenance=row.maintenance,
+        limits=row.limits,
+        moves_left=row.moves_left,
     )
+    pool = snapshot(case)
+    later = {name: NOW + timedelta(minutes=minutes) for name, minutes in row.not_before.items()}
+    pending = (msgspec.structs.replace(one, not_before=later.get(one.allocation)) for one in pool.pending)
+    return msgspec.structs.replace(pool, pending=tuple(pending))
 
 
 def _minutes(ends: str) -> dict[str, float]:
@@ -204,15 +268,23 @@ _SLOTS = st.sampled_from([1, 2, 4, 8])
     held=st.lists(st.tuples(_SLOTS, st.integers(1, 500)), max_size=4),
     pending=st.lists(st.tuples(_SLOTS, st.integers(40, 43)), max_size=8),
     policy=st.sampled_from([PoolPolicy(), PREEMPTS, SHARES, PoolPolicy(queue="fifo")]),
+    moves_left=st.sampled_from([0, 1, 3]),
+    maintenance=st.sampled_from(["", "n0 600 1800", "n0,n1 600 1800; n1 6000 9000"]),
     seed=st.integers(0, 9),
 )
 def test_estimates_are_instants_not_in_the_past_and_the_order_of_a_snapshot_does_not_matter(
-    held: list[tuple[int, int]], pending: list[tuple[int, int]], policy: PoolPolicy, seed: int
+    held: list[tuple[int, int]],
+    pending: list[tuple[int, int]],
+    policy: PoolPolicy,
+    moves_left: int,
+    maintenance: str,
+    seed: int,
 ) -> None:
     nodes = {f"n{number}": 8 for number in range(4)}
-    running = [f"r{number} {slots}@n{number}" for number, (slots, _) in enumerate(held)]
+    running = [f"r{number} {slots}@n{number} mv" for number, (slots, _) in enumerate(held)]
     waiting = [f"w{number} {slots}[{priority}]" for number, (slots, priority) in enumerate(pending)]
-    pool = snapshot(Case("", nodes, "; ".join([*running, *waiting]), policy=policy))
+    case = Case("", nodes, "; ".join([*running, *waiting]), policy=policy, moves_left=moves_left)
+    pool = snapshot(case._replace(maintenance=maintenance))
     ends = {f"r{number}": float(minutes) for number, (_, minutes) in enumerate(held)}
     found = estimate(pool, ends)
     assert {one.allocation for one in found} == {one.allocation for one in pool.pending}

@@ -70,6 +70,8 @@ def _in_order(snapshot: PoolSnapshot, starts: Mapping[str, ExpectedStart]) -> It
                 continue
             own = jobs.get(request.job, 0)
             yield request, Ahead(len(jobs) - (request.job in jobs), slots - own)
+            if request.not_before is not None and request.not_before > snapshot.now:
+                continue  # it is not in the queue yet
             jobs[request.job] = own + request.slots
             slots += request.slots
 

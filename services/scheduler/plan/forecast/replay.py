@@ -1,9 +1,10 @@
 """Plays the queue of a pool forward in virtual time, with the planner that plans it: when each request starts.
 
-Who holds slots gives them back when that is expected, who starts runs as long as is expected, who is asked to leave
-leaves and comes back to the queue, and nobody new comes. The planner sees what it would see: declared ends, never
-expected ones. Ends that lie close together, in relation to how far off they are, are one instant, the last of theirs:
-so the number of plans is bounded, and no start is expected before there is room.
+Who holds slots gives them back when that is expected, or for maintenance, who starts runs as long as is expected, who
+is asked to leave leaves and comes back to the queue, who is moved goes on elsewhere, and nobody new comes but those who
+wait in other pools first. The planner sees what it would see: declared ends, never expected ones. Ends that lie close
+together, in relation to how far off they are, are one instant, the last of theirs: so the number of plans is bounded,
+and no start is expected before there is room.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from msgspec import Struct
 
 from services.scheduler.plan.decisions import Plan
 from services.scheduler.plan.forecast.hour_use import HourUse
+from services.scheduler.plan.forecast.maintenance_ends import MaintenanceEnds
+from services.scheduler.plan.forecast.moves import MovesOfReplay
 from services.scheduler.plan.forecast.past_use import PastUse
 from services.scheduler.plan.lifecycle import queued_again, started
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.remembered import remembered
-from services.scheduler.plan.snapshot import HeldAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import EPOCH, HeldAllocation, PendingAllocation, PoolSnapshot
 
 LEAVES_WITHIN: Final = timedelta(minutes=1)
 """Expected of allocations that are asked to leave."""
@@ -59,24 +62,29 @@ class Replay:
         ends: Mapping[str, datetime],
         otherwise: timedelta,
     ) -> None:
-        # Estimates do not count on moves. Those that are under way have their new places already.
+        # Moves that are under way have their new places already.
         moved = (msgspec.structs.replace(one, allocation=f"{one.allocation} moved") for one in snapshot.moving)
-        snapshot = msgspec.structs.replace(snapshot, held=(*snapshot.held, *moved), moving=(), moves_left=0)
+        snapshot = msgspec.structs.replace(snapshot, held=(*snapshot.held, *moved), moving=())
         self._snapshot = snapshot
         self._memo = EligibilityMemo()
         self._began_at = self.now = snapshot.now
         self._lengths = lengths
         self._otherwise = otherwise
-        self._pending = {one.allocation: one for one in snapshot.pending}
+        self._pending: dict[str, PendingAllocation] = {}
+        self._later = sorted(snapshot.pending, key=_begins_to_wait, reverse=True)
+        """Those that are not in the queue yet, the next one last."""
+        self._let_in()
         self._held = {one.allocation: one for one in snapshot.held}
         self._now_held = frozenset(self._held)
+        self._left: dict[str, timedelta] = {}
+        """Of those that were asked to leave in the replay: how long they run when they come back."""
+        self._moves = MovesOfReplay(snapshot.moves_left)
+        self._maintenance = MaintenanceEnds(snapshot.maintenance)
         self._end_at = {one.allocation: self._end_of(one, ends) for one in snapshot.held}
         self._ends = [(at, allocation) for allocation, at in self._end_at.items()]
         heapify(self._ends)
         self._use = HourUse(snapshot.limits, snapshot.held, snapshot.now)
         self._past_use = PastUse(snapshot)
-        self._left: dict[str, timedelta] = {}
-        """Of those that were asked to leave in the replay: how long they run when they come back."""
         self._freed: dict[str, list[tuple[str, int]]] = {}
         """Of each node: who has given back how many slots."""
         self._places: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -89,15 +97,33 @@ class Replay:
     def _end_of(self, held: HeldAllocation, ends: Mapping[str, datetime]) -> datetime:
         if held.leaving:
             return self._began_at + LEAVES_WITHIN
-        return ends.get(held.allocation, self._began_at + self._otherwise)
+        return self._until_maintenance(held, ends.get(held.allocation, self._began_at + self._otherwise))
+
+    def _until_maintenance(self, held: HeldAllocation, end: datetime) -> datetime:
+        """``end``, or when maintenance begins for which it leaves before."""
+        leaves_at = self._maintenance.before(held, end, self.now) if self._maintenance else None
+        if leaves_at is None:
+            return end
+        if held.preemptible:
+            self._left[held.allocation] = end - leaves_at
+        return leaves_at
+
+    def _let_in(self) -> None:
+        """Those whose time in other queues is over."""
+        while self._later and _begins_to_wait(self._later[-1]) <= self.now:
+            one = self._later.pop()
+            self._pending[one.allocation] = one
 
     def step(self) -> bool:
         """Plan once, and go on to the next instant; False when nothing more will start."""
+        self._let_in()
         made = plan(
             msgspec.structs.replace(
                 self._snapshot,
                 held=tuple(self._held.values()),
                 pending=tuple(self._pending.values()),
+                moving=self._moves.kept,
+                moves_left=self._moves.left,
                 limits=self._use.limits(self._held.values(), self.now),
                 past_use=self._past_use.go_on(self._held.values(), self.now),
                 now=self.now,
@@ -107,7 +133,7 @@ class Replay:
         self.first = self.first or made
         self._start(made)
         self._remember(made)
-        return bool(self._pending) and self._go_on()
+        return bool(self._pending or self._later) and self._go_on()
 
     def _start(self, made: Plan) -> None:
         for start in made.starts:
@@ -120,8 +146,7 @@ class Replay:
                 ends_at=None if request.runs_for is None else self.now + request.runs_for,
             )
             length = self._left.pop(start.allocation, None) or self._lengths.get(start.allocation, self._otherwise)
-            self._end_at[start.allocation] = self.now + length
-            heappush(self._ends, (self.now + length, start.allocation))
+            self._ends_at(start.allocation, self._until_maintenance(self._held[start.allocation], self.now + length))
             if start.allocation not in self.starts and start.allocation not in self._now_held:
                 freed, by_queue = self._who_gave(pods)
                 self.starts[start.allocation] = ExpectedStart(
@@ -149,21 +174,27 @@ class Replay:
 
     def _remember(self, made: Plan) -> None:
         """What the scheduler keeps of a plan for the plans after it."""
-        for gone in made.preempted:
-            held = self._held[gone.allocation]
-            self._held[gone.allocation] = msgspec.structs.replace(held, leaving=True)
-            self._left[gone.allocation] = max(self._end_at[gone.allocation] - self.now, LEAVES_WITHIN)
-            self._end_at[gone.allocation] = self.now + LEAVES_WITHIN
-            heappush(self._ends, (self.now + LEAVES_WITHIN, gone.allocation))
+        for move in made.moved:
+            self._moves.begin(move, self._held[move.allocation])
+        for gone in (*(one.allocation for one in made.preempted), *(one.allocation for one in made.moved)):
+            self._held[gone] = msgspec.structs.replace(self._held[gone], leaving=True)
+            left = self._end_at[gone] - self.now + self._left.get(gone, timedelta())
+            self._left[gone] = max(left, LEAVES_WITHIN)
+            self._ends_at(gone, self.now + LEAVES_WITHIN)
         self._pending.update({request.allocation: request for request in remembered(made, self._pending.values())})
         policy = self._snapshot.policy
         turns = [
             *(head.since + after for head in made.blocked for after in (policy.hold_limit, policy.max_overtaken_for)),
             *(one.ends_at for one in self._snapshot.maintenance),
             self._use.next_turn(self._pending.values(), self._held.values(), self.now) or self.now,
+            *(_begins_to_wait(one) for one in self._later[-1:]),
         ]
         ahead = (turn for turn in turns if turn > self.now and turn - self._began_at <= _HORIZON)
         self._wake_at = min(ahead, default=None)
+
+    def _ends_at(self, allocation: str, at: datetime) -> None:
+        self._end_at[allocation] = at
+        heappush(self._ends, (at, allocation))
 
     def _go_on(self) -> bool:
         """To the next instant at which a plan may differ; False when there is none."""
@@ -195,4 +226,8 @@ class Replay:
             self._freed.setdefault(node, []).append((allocation, slots or 1))
         if allocation in self._left:
             pods = (1,) * held.slots if held.most_per_pod else tuple(slots for _, slots in held.pods)
-            self._pending[allocation] = queued_again(held, pods, requested_at=self.now)
+            self._pending[allocation] = self._moves.end(queued_again(held, pods, requested_at=self.now))
+
+
+def _begins_to_wait(request: PendingAllocation) -> datetime:
+    return request.not_before or EPOCH

@@ -31,7 +31,7 @@ _PENDING: Final = PreparedStatement("""
            a.wait_reason, a.time_limit_s, a.ran_before_s, a.preemption_timeout_s,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots, j.queue_position,
            coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial,
-           a.pool,
+           a.pool, a.not_before,
            a.preemptible, j.owner_id, j.workspace_id, j.weight, q.blocked_at, q.overtaken, q.nominated,
            m.job_id IS NOT NULL AS has_several_queues,
            m.job_id IS NOT NULL AND EXISTS (
@@ -41,15 +41,16 @@ _PENDING: Final = PreparedStatement("""
            ) AS is_nominated_elsewhere
     FROM (
         SELECT allocation_id, job_id, task_id, slots, num_pods, blocked_nodes, requested_at, wait_reason, time_limit_s,
-               ran_before_s, preemption_timeout_s, pool, preemptible
+               ran_before_s, preemption_timeout_s, pool, preemptible, NULL::timestamptz AS not_before
         FROM allocations WHERE pool = :pool AND released_at IS NULL AND assigned_at IS NULL
         UNION ALL
         SELECT g.allocation_id, g.job_id, g.task_id, g.slots, o.num_pods, g.blocked_nodes, g.requested_at,
-               g.wait_reason, o.time_limit_s, g.ran_before_s, g.preemption_timeout_s, g.pool, g.preemptible
+               g.wait_reason, o.time_limit_s, g.ran_before_s, g.preemption_timeout_s, g.pool, g.preemptible,
+               g.requested_at + make_interval(secs => o.after_s) AS not_before
         FROM pool_offers o JOIN allocations g ON g.job_id = o.job_id
         WHERE o.pool = :pool AND o.is_open AND o.rank > 0
           AND g.pool <> :pool AND g.released_at IS NULL AND g.assigned_at IS NULL
-          AND g.requested_at + make_interval(secs => o.after_s) <= :now::timestamptz
+          AND (:ahead::boolean OR g.requested_at + make_interval(secs => o.after_s) <= :now::timestamptz)
     ) a
     LEFT JOIN (SELECT DISTINCT job_id FROM pool_offers WHERE is_open AND rank > 0) m ON m.job_id = a.job_id
     LEFT JOIN queue_states q ON q.allocation_id = a.allocation_id AND q.pool = :pool
@@ -96,16 +97,24 @@ class Guest(Struct, frozen=True):
 
 
 async def pending_rows(
-    connection: Connection, pool: str, *, pools: Collection[str], now: datetime, is_carried_out: bool, **places: object
+    connection: Connection,
+    pool: str,
+    *,
+    pools: Collection[str],
+    now: datetime,
+    is_carried_out: bool,
+    guests_ahead: bool = False,
+    **places: object,
 ) -> list[Row]:
     """Those that a plan of ``pool`` may start; a guest has the pods and the time limit that it would have there.
 
     pools           all that there are
     is_carried_out  then nobody else plans for what has several queues until the transaction ends
+    guests_ahead    those, too, that have not waited long enough yet; ``not_before`` says until when
     Left out is what others were asked to leave for in another pool, unless they should have left long ago
     (``LEAVING_GRACE``): then that pool has to ask anew.
     """
-    asked = {"pool": pool, "pools": sorted(pools), "now": now, **places}
+    asked = {"pool": pool, "pools": sorted(pools), "now": now, "ahead": guests_ahead, **places}
     rows = await _PENDING.rows(connection, **asked)
     if is_carried_out and any(row["has_several_queues"] for row in rows):
         await _LOCK.rows(connection, key=LOCK)
