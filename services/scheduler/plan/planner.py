@@ -16,7 +16,8 @@ from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.stock import Stock
-from services.scheduler.plan.snapshot import NodeSlots, PoolSnapshot
+from services.scheduler.plan.settling import LOOKS, MOST, carried_out, is_settled, merged
+from services.scheduler.plan.snapshot import NodeSlots, PendingAllocation, PoolSnapshot
 from services.scheduler.plan.topology.domains import domains_of
 
 
@@ -30,24 +31,47 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
         return Plan(decisions=tuple(unknown))
     closed = ClosedNodesOfPlan(pool)
     growth = GrowthOfPlan(closed.pool)
-    pool, moved = growth.pool, movable(growth.pool)
-    nodes = pool.nodes or ()
-    demands = Demands((*pool.pending, *moved.values()), _eligible(nodes, memo), domains_of(pool))
-    stock = Stock(nodes, (*pool.held, *pool.moving))
-    slots_pass = QueuePass(pool, demands, stock, auxiliary=False, movable=moved)
-    with_slots = slots_pass.run()
-    stock.next_lane()
-    auxiliary_pass = QueuePass(pool, demands, stock, auxiliary=True)
-    auxiliary = auxiliary_pass.run()
-    made = Plan(
-        decisions=(*with_slots.decisions, *auxiliary.decisions),
-        preempted=(*with_slots.preempted, *auxiliary.preempted),
-        nominated=(*with_slots.nominated, *auxiliary.nominated),
-        blocked=(*with_slots.blocked, *auxiliary.blocked),
-        moved=with_slots.moved,
-    )
-    made = growth.decide(made, lambda request: slots_pass if request.slots else auxiliary_pass)
-    return closed.explain(made)
+    pool = growth.pool
+    passes = _Passes(pool, memo)
+    made = looked = passes.run()
+    for _ in range(LOOKS if len(pool.pending) <= MOST else 0):
+        if is_settled(looked):
+            break
+        pool = carried_out(pool, looked)
+        passes = _Passes(pool, memo)
+        looked = passes.run()
+        made = merged(made, looked)
+    return closed.explain(growth.decide(made, passes.of))
+
+
+class _Passes:
+    """A look at both queues."""
+
+    def __init__(self, pool: PoolSnapshot, memo: EligibilityMemo | None) -> None:
+        nodes, moved = pool.nodes or (), movable(pool)
+        demands = Demands((*pool.pending, *moved.values()), _eligible(nodes, memo), domains_of(pool))
+        self._stock = Stock(nodes, (*pool.held, *pool.moving))
+        self._with_slots = QueuePass(pool, demands, self._stock, auxiliary=False, movable=moved)
+        self._pool, self._demands = pool, demands
+        self._auxiliary: QueuePass | None = None
+
+    def run(self) -> Plan:
+        with_slots = self._with_slots.run()
+        self._stock.next_lane()
+        self._auxiliary = QueuePass(self._pool, self._demands, self._stock, auxiliary=True)
+        auxiliary = self._auxiliary.run()
+        return Plan(
+            decisions=(*with_slots.decisions, *auxiliary.decisions),
+            preempted=(*with_slots.preempted, *auxiliary.preempted),
+            nominated=(*with_slots.nominated, *auxiliary.nominated),
+            blocked=(*with_slots.blocked, *auxiliary.blocked),
+            moved=with_slots.moved,
+        )
+
+    def of(self, request: PendingAllocation) -> QueuePass:
+        """The pass that ``request`` was planned in."""
+        assert self._auxiliary is not None
+        return self._with_slots if request.slots else self._auxiliary
 
 
 def _eligible(nodes: tuple[NodeSlots, ...], memo: EligibilityMemo | None) -> EligibleNodes | None:

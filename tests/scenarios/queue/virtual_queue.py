@@ -85,7 +85,9 @@ class VirtualQueue:
             past_use=self.past_use,
             levels=(LEVEL,),
             moving=tuple(
-                msgspec.structs.replace(self.held[name], pods=tuple((place.node, place.slots) for place in places))
+                msgspec.structs.replace(
+                    self.held[name], pods=tuple((place.node, place.slots) for place in places), leaving=False
+                )
                 for name, places in self._moving.items()
             ),
             moves_left=self._moves_per_hour - sum(at > self.now - timedelta(hours=1) for at in self.moved_at),

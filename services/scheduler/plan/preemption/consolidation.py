@@ -44,7 +44,11 @@ def movable(pool: PoolSnapshot) -> dict[str, PendingAllocation]:
     return {
         one.allocation: queued_again(one, (slots for _, slots in one.pods))
         for one in pool.held
-        if one.movable and not one.leaving and one.started_at <= longest and _comes_back(one, pool)
+        if one.movable
+        and not one.leaving
+        and one.started_at <= longest
+        and one.started_at < pool.now
+        and _comes_back(one, pool)
     }
 
 

@@ -50,6 +50,7 @@ class Preemption:
             and not one.leaving
             and bool(one.slots) is not auxiliary
             and one.started_at <= pool.now - policy.min_runtime
+            and one.started_at < pool.now  # what a plan has just started, the next one leaves alone
         )
         self._candidates = candidates(may_leave, rank, pool.now) if policy.preempts else []
         self._gone: set[str] = set()
@@ -58,6 +59,10 @@ class Preemption:
         # without shares nobody more than who ranks before. The least for which it failed.
         self._failed: dict[tuple[object, ...], tuple[float, Rank | None]] = {}
         self._waves_left = _WAVES
+
+    def try_again(self) -> None:
+        """Shares have changed: what failed may not fail any more."""
+        self._failed = {}
 
     def exclude(self, allocation: str) -> None:
         """It leaves for another reason."""
