@@ -27,7 +27,7 @@ from services.scheduler.plan.decisions import EndGrowth, Grow, Move, Plan
 from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
 from services.scheduler.plan.nodes.shapes import NodeShape, ShapedNode
-from services.scheduler.plan.nodes.taints import NodeTaint, Toleration
+from services.scheduler.plan.nodes.taints import DELETION_CANDIDATE, NodeTaint, Toleration
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import (
@@ -173,7 +173,10 @@ def _shaped(name: str, slots: int, kind: str) -> ShapedNode:
     has = {GPU.name: 0 if "claims" in words else slots, "cpu": int(said.get("cpu", 64)) * 1000, "pods": 110}
     shape = NodeShape(
         labels=tuple(sorted(_labels(",".join(word for word in words if "=" in word)))),
-        taints=(NodeTaint(said["taint"]),) if "taint" in said else (),
+        taints=(
+            *((NodeTaint(said["taint"]),) if "taint" in said else ()),
+            *((NodeTaint(DELETION_CANDIDATE, "", "PreferNoSchedule"),) if "candidate" in words else ()),
+        ),
         unschedulable="cordoned" in words,
         ready="unready" not in words,
         allocatable=amounts(has),

@@ -1,6 +1,7 @@
 """Taints of nodes, and the tolerations of pods.
 
-``PreferNoSchedule`` keeps no pod away, and is not looked at.
+``PreferNoSchedule`` keeps no pod away, and is not looked at, but for that of nodes that an autoscaler would rather take
+away: nothing new starts there where it finds another place.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class Toleration(Struct, frozen=True, gc=False):
 
 CORDON: Final = NodeTaint("node.kubernetes.io/unschedulable")
 """What ``kubectl cordon`` comes to: a pod that tolerates this taint may run on a cordoned node."""
+
+DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+"""Key of the taint of a node that the Cluster Autoscaler takes away unless it is used soon."""
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: NodeTaint) -> bool:

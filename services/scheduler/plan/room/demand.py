@@ -86,6 +86,13 @@ class Demand:
         found.nodes = frozenset(node for node in nodes if self.allows(node))
         return found
 
+    def avoiding(self, nodes: frozenset[str]) -> Demand:
+        """The same on other nodes than ``nodes``."""
+        found = self.for_pods(self.pods)
+        found.excluded, found.topology = frozenset(self.excluded) | nodes, self.topology
+        found.equal = tuple(one.avoiding(nodes) for one in self.equal)
+        return found
+
     @property
     def of_units(self) -> Demand:
         """The same where units are all that it asks for."""

@@ -16,6 +16,7 @@ import msgspec
 
 from services.scheduler.plan.nodes.amounts import Amounts
 from services.scheduler.plan.ordering.backfill import magnitude
+from services.scheduler.plan.room.candidates import deletion_candidates
 from services.scheduler.plan.room.demand import Demand, Demands, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
 from services.scheduler.plan.room.lifetimes import Lifetimes
@@ -62,6 +63,9 @@ class Occupancy:
         self._stock = stock
         self.demands = demands
         nodes = [node for node in pool.nodes or () if node.available]
+        self._candidates = deletion_candidates(nodes)
+        self._elsewhere: dict[Demand, Demand] = {}
+        """Demands on nodes that are no candidates."""
         self._total = {node.name: self._units_of(node) for node in nodes}
         free = {node.name: self._units_of(node) - (0 if auxiliary else node.lent) for node in nodes}
         self._leaving: Counter[str] = Counter()
@@ -166,7 +170,14 @@ class Occupancy:
         """
         room = self._free if in_reserved or self._open is None else self._open
         demand, lasts = self.demands.of(request), magnitude(request)
-        placements = place_together(room, demand, request.allocation, request.pods, lasts=lasts)
+        placements = None
+        if self._candidates:
+            elsewhere = self._elsewhere.get(demand)
+            if elsewhere is None:
+                elsewhere = self._elsewhere[demand] = demand.avoiding(self._candidates)
+            placements = place_together(room, elsewhere, request.allocation, request.pods, lasts=lasts)
+        if placements is None:
+            placements = place_together(room, demand, request.allocation, request.pods, lasts=lasts)
         if placements is None:
             return None
         if room is not self._free:

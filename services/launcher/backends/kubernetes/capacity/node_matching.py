@@ -11,13 +11,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
+from services.launcher.backends.kubernetes.capacity.node_parts import DELETION_CANDIDATE
 from services.launcher.backends.kubernetes.client.objects import Node, Taint
 
 Json = Mapping[str, Any]
 
-_ALWAYS: Final[tuple[Json, ...]] = (
-    {"key": "DeletionCandidateOfClusterAutoscaler", "operator": "Exists", "effect": "PreferNoSchedule"},
-)
+_ALWAYS: Final[tuple[Json, ...]] = ({"key": DELETION_CANDIDATE, "operator": "Exists", "effect": "PreferNoSchedule"},)
 _GPU: Final[tuple[Json, ...]] = (
     {"key": "nvidia.com/gpu", "operator": "Equal", "value": "present"},
     {"key": "amd.com/gpu", "operator": "Equal", "value": "present"},

@@ -10,6 +10,8 @@ from libs.events.node_shapes import ReportedShape, ReportedTaint
 from libs.podspec.quantities import units
 from services.launcher.backends.kubernetes.client.objects import Node, Taint
 
+DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
+"""Key of the taint of nodes that the Cluster Autoscaler takes away unless they are used soon."""
 SIGNIFICANT_BITS: Final = 8
 """Of memory and storage in a shape. Nodes of one kind differ by far less than the last of them."""
 _ROUNDED: Final[tuple[str, ...]] = ("memory", "ephemeral-storage")
@@ -86,7 +88,9 @@ def node_part(node: Node, rules: ShapeRules) -> NodePart:
 
 
 def _taint(taint: Taint) -> ReportedTaint:
-    return ReportedTaint(key=taint.key, value=taint.value, effect=taint.effect)
+    # The value is the moment at which it was set: nodes would have as many shapes.
+    value = "" if taint.key == DELETION_CANDIDATE else taint.value
+    return ReportedTaint(key=taint.key, value=value, effect=taint.effect)
 
 
 def _key(rest: ReportedShape) -> object:

@@ -200,6 +200,13 @@ def test_what_the_pool_takes_for_bad(
     assert bad.of(msgspec.convert(body, Node)) == found
 
 
+def test_nodes_that_are_to_be_taken_away_have_one_shape_whenever_that_was_said() -> None:
+    mark = {"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}
+    found = node_shapes([node(name, taints=[{**mark, "value": said}]) for name, said in (("a", "17"), ("b", "18"))])
+    [shape] = found.shapes
+    assert [(taint.key, taint.value, taint.effect) for taint in shape.taints] == [(mark["key"], "", mark["effect"])]
+
+
 def test_devices_that_are_offered_by_claims_only_are_said_to_be() -> None:
     nodes = [node("both"), node("none", allocatable={"cpu": "8"}), node("claims", allocatable={"cpu": "8"})]
     found = node_shapes(nodes, with_claims={"both", "claims"})
