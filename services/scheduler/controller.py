@@ -40,8 +40,9 @@ from services.scheduler.forecast.past_runs import PastRunsCache
 from services.scheduler.forecast.queue_checks import QueueChecks
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
-from services.scheduler.queue.closed_nodes import ClosedNodes
 from services.scheduler.queue.pool_queue import PoolQueue
+from services.scheduler.queue.reported.capacity_news import CapacityNews
+from services.scheduler.queue.reported.closed_nodes import ClosedNodes
 from services.scheduler.queue.wait_lines import WaitLines
 from services.scheduler.row_counts import RowCounts
 from services.scheduler.settings import SchedulerSettings
@@ -77,7 +78,7 @@ class SchedulerController:
         self._bus = bus
         self._clock = clock
         self._settings = settings
-        self._capacity = CapacityView(changed=self._plan)
+        self._capacity = CapacityView(changed=self._capacity_changed)
         log_wait = timedelta(seconds=settings.engine.log_wait_s)
         self._experiments = ExperimentReconciler(
             db=db,
@@ -88,12 +89,14 @@ class SchedulerController:
         )
         self._experiment_deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
         self._closed_nodes = ClosedNodes()
+        self._capacity_news = CapacityNews()
         self._allocations = AllocationReconciler(
             db=db,
             clock=clock,
             ended=self._allocation_ended,
             plan_binds=not cluster.resource_manager.binds_by_itself,
             observing=self._closed_nodes.note,
+            held_changed=self._plan,
         )
         self._clearing = MaintenanceClearing(
             db=db,
@@ -246,6 +249,12 @@ class SchedulerController:
     def _capacity_now(self, pool: str) -> PoolCapacity | None:
         capacity = self._capacity.of(pool)
         return None if capacity is None else self._closed_nodes.without_closed(capacity)
+
+    def _capacity_changed(self, pool: str) -> None:
+        is_news = self._capacity_news.is_news(pool, self._capacity.of(pool))
+        # Nodes that are closed before a capacity says so are open again with the first one that does not.
+        if is_news or self._closed_nodes.has_any(pool):
+            self._plan(pool)
 
     def _plan(self, pool: str) -> None:
         """Have the queue of ``pool`` planned, and those that wait for limits of all pools, or all of them when it is

@@ -7,6 +7,7 @@ its column ``exit_processed``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -24,6 +25,7 @@ from libs.events.observations import AllocationObserved
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.observation import observe
 from services.scheduler.allocations.pod_nodes import is_on
+from services.scheduler.allocations.pod_sizes import held_pods
 from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_leaving, is_over, kill, terminate
 from services.scheduler.allocations.time_limits import is_up, reached
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -53,17 +55,21 @@ class AllocationReconciler:
         ended: Callable[[AllocationRow], None],
         plan_binds: bool = True,
         observing: Callable[[AllocationObserved], None] = lambda _seen: None,
+        held_changed: Callable[[str], None] = lambda _pool: None,
     ) -> None:
         """
-        ended       called after the commit that ended an allocation, to save a way over the bus
-        plan_binds  pods go where the planner saw room for them
-        observing   called with each observation before it is applied
+        ended         called after the commit that ended an allocation, to save a way over the bus
+        plan_binds    pods go where the planner saw room for them
+        observing     called with each observation before it is applied
+        held_changed  called with the pool of an allocation that was seen to hold something else than plans thought: a
+                      pod has another node, or has ended before the others
         """
         self._db = db
         self._clock = clock
         self._ended = ended
         self._plan_binds = plan_binds
         self._observing = observing
+        self._held_changed = held_changed
 
     async def on_observation(self, message: Message) -> None:
         """Handler of the durable consumer of observations."""
@@ -82,9 +88,17 @@ class AllocationReconciler:
     async def observe(self, seen: AllocationObserved) -> None:
         """Apply an observation; old ones, and those of allocations nobody knows, change nothing."""
         self._observing(seen)
-        await self._change(
-            seen.allocation, lambda row, out: observe(row, seen, now=self._clock.now(), out=out), pool=seen.pool
-        )
+        is_changed = False
+
+        def apply(row: AllocationRow, out: OutboxBuffer) -> None:
+            nonlocal is_changed
+            before = _held(row)
+            observe(row, seen, now=self._clock.now(), out=out)
+            is_changed = _held(row) != before
+
+        await self._change(seen.allocation, apply, pool=seen.pool)
+        if is_changed:
+            self._held_changed(seen.pool)
 
     async def follow_up_all(self) -> list[str]:
         """Have leave or kill what the api was told should, and kill what was asked to and has not; returns those."""
@@ -165,3 +179,9 @@ class AllocationReconciler:
         row = await in_transaction(self._db, work)
         if row is not None and is_over(row):
             self._ended(row)
+
+
+def _held(row: AllocationRow) -> Counter[tuple[str, int]]:
+    """Nodes and slots of its pods, as plans see them."""
+    columns = {"slots": row.slots, "num_pods": row.num_pods, "pods": row.pods, "places": row.places}
+    return Counter(held_pods(columns))

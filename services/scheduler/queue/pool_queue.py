@@ -57,7 +57,9 @@ _STARTS_AT_ONCE: Final = 250
 """Allocations that one transaction starts; the next plan follows at once. Fewer would be on their way earlier, and each
 plan looks at the whole queue."""
 _LARGEST_SHARE: Final = 0.3
-"""Part of the time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
+"""Part of the processor's time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
+_LARGEST_PART: Final = 0.5
+"""Of all time, most of which small pools wait for their database."""
 
 PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan a pool and carry it out", "pool")
 QUEUED: Final = gauge(
@@ -97,9 +99,10 @@ class PlanOutcome(Struct, frozen=True, kw_only=True):
     """Pools that have something to plan because of this plan."""
 
 
-def pause_s(took_s: float, *, was_empty: bool, goes_on: bool, settings: QueueSettings) -> float:
+def pause_s(took_s: float, *, used_s: float, was_empty: bool, goes_on: bool, settings: QueueSettings) -> float:
     """How long to let a pool be after a plan that took ``took_s``, whatever happens meanwhile.
 
+    used_s   Time of the processor, that of whatever else was done meanwhile included.
     goes_on  The plan started as many as one transaction may, and the next one starts more: it was worth its time.
 
     Never longer than ``resync_s``: a plan that stood still with the database says nothing about the next one.
@@ -108,7 +111,8 @@ def pause_s(took_s: float, *, was_empty: bool, goes_on: bool, settings: QueueSet
         return 0.0
     # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
     interval_s = 0.0 if was_empty else settings.plan_interval_s
-    return min(max(interval_s - took_s, took_s * (1 / _LARGEST_SHARE - 1)), settings.resync_s)
+    by_share = max(used_s * (1 / _LARGEST_SHARE - 1), took_s * (1 / _LARGEST_PART - 1))
+    return min(max(interval_s - took_s, by_share), settings.resync_s)
 
 
 class PoolQueue:
@@ -163,13 +167,14 @@ class PoolQueue:
             self._show_waiting({})  # whoever plans from now on tells
 
     async def _plan_and_pause(self) -> None:
-        began = time.monotonic()
+        began, used = time.monotonic(), time.thread_time()
         outcome = await self.plan_once()
-        took = time.monotonic() - began
+        took, used = time.monotonic() - began, time.thread_time() - used
         if outcome.more:
             self._notified.set()
         goes_on = outcome.more and outcome.started > 0
-        await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, goes_on=goes_on, settings=self._settings))
+        pause = pause_s(took, used_s=used, was_empty=outcome.was_empty, goes_on=goes_on, settings=self._settings)
+        await asyncio.sleep(pause)
 
     async def plan_once(self) -> PlanOutcome:
         """Make one plan and carry it out."""

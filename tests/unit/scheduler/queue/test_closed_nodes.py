@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from libs.events.observations import AllocationObserved
-from services.scheduler.queue.closed_nodes import ClosedNodes
+from services.scheduler.queue.reported.closed_nodes import ClosedNodes
 
 
 def capacity(revision: int, *, pool: str = "default") -> PoolCapacity:

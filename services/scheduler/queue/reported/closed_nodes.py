@@ -28,6 +28,10 @@ class ClosedNodes:
             for node in seen.closed_nodes:
                 nodes[node] = max(nodes.get(node, 0), seen.revision)
 
+    def has_any(self, pool: str) -> bool:
+        """Whether nodes of ``pool`` were closed after the last capacity that was asked about."""
+        return bool(self._closed.get(pool))
+
     def without_closed(self, capacity: PoolCapacity) -> PoolCapacity:
         """The capacity without the nodes that were closed after it was seen; forgets what it says itself."""
         nodes = self._closed.get(capacity.pool)

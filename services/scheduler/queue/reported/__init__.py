@@ -1,0 +1,1 @@
+"""What launchers report of their pools, as far as plans depend on it."""
