@@ -108,6 +108,8 @@ def _what(found: Mapping[str, Any]) -> str:
     start, trials = found["start"], found["trials"]
     each = {0: "it asks", 1: "its trial asks"}.get(trials, f"each of its first {trials} trials asks")
     pods = f", in {start['pods']} pods of {start['slotsPerPod']}" if start["pods"] > 1 else ""
+    if start["pods"] * start["slotsPerPod"] > max(start["slots"], 1):
+        pods = f", in pods of at most {start['slotsPerPod']}"  # how many there are is for the plan to say
     slots = "1 slot" if start["slots"] == 1 else f"{start['slots']} slots"
     return f"In pool {start['resourcePool']}, {each} for {slots}{pods}, with priority {found['priority']}."
 

@@ -64,7 +64,17 @@ ROWS = [
         {"n": 8},
         "r 8@n; a 8; b 8",
         "a=60 b=120",
-        basis={"b": "1 job before it in the queue, with 8 slots; 1 task of the queue are expected to run there before"},
+        basis={"b": "1 job before it in the queue, with 8 slots; 1 task of the queue is expected to run there before"},
+    ),
+    Row(
+        "of one holder its end is told",
+        {"n": 8},
+        "r 8@n; a 8",
+        "a=60",
+        basis={
+            "a": "it gets 8 slots from 1 task that runs now, which is expected to end at"
+            " 2030-01-02T01:00:00Z by what its user ran before"
+        },
     ),
     Row("a small one does not pass what has its place reserved", {"n": 8}, "r 4@n; a 8; b 4", "a=60 b=120"),
     Row("what never fits has no estimate", {"n": 8}, "a 16; b 8", "a=- b=0"),

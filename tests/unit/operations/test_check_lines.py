@@ -53,6 +53,12 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deploy.operations.why.in_this_zone", lambda moment: f"<{moment}>")
 
 
+def test_slots_that_the_plan_divides_are_not_said_to_be_in_so_many_pods() -> None:
+    divided = {**FOUND, "start": {**START, "slots": 12}}
+    first = next(iter(check.as_lines(divided)))
+    assert first.endswith("asks for 12 slots, in pods of at most 8, with priority 42.")
+
+
 def test_what_would_wait_says_until_when_and_what_would_be_sooner() -> None:
     assert list(check.as_lines(FOUND)) == [
         "It is valid. In pool gpus, each of its first 4 trials asks for 16 slots, in 2 pods of 8, with priority 42.",

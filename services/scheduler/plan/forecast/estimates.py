@@ -85,12 +85,12 @@ def _basis(start: ExpectedStart, ahead: Ahead, ends: Mapping[str, ExpectedEnd], 
     if known:
         last = max(known, key=lambda end: end.at)
         held = _count(sum(start.freed.values()), "slot") if ahead.slots or sum(start.freed.values()) else "room"
-        parts.append(
-            f"it gets {held} from {_count(len(start.freed), 'task')} that run now, the last of which is expected to end"
-            f" at {in_utc(last.at)} {IN_WORDS[last.known_from]}"
-        )
+        several = f"{len(start.freed)} tasks that run now, the last of which"
+        whom = "1 task that runs now, which" if len(start.freed) == 1 else several
+        parts.append(f"it gets {held} from {whom} is expected to end at {in_utc(last.at)} {IN_WORDS[last.known_from]}")
     if start.freed_by_queue:
-        parts.append(f"{_count(start.freed_by_queue, 'task')} of the queue are expected to run there before")
+        are = "is" if start.freed_by_queue == 1 else "are"
+        parts.append(f"{_count(start.freed_by_queue, 'task')} of the queue {are} expected to run there before")
     if not known and not start.freed_by_queue:
         parts.append("there is room for it" if start.at <= now else "there is room for it then")
     return "; ".join(parts)
