@@ -24,6 +24,7 @@ from services.api.master_log import MasterLog
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.writer import MetricsWriter
 from services.api.queries.charts.levels.making import LevelMaker
+from services.api.queries.charts.time_series.kept_points import KeptPoints
 from services.api.queries.project_parts import ProjectParts
 from services.api.queries.trials.landmarks import Landmarks
 from services.api.updates.updates import Updates
@@ -56,6 +57,8 @@ class App:
     """What shares have used of pools that remember it, as it was read in this process."""
     level_maker: LevelMaker = field(default_factory=LevelMaker)
     """Of long series, for the requests of this process."""
+    kept_points: KeptPoints = field(default_factory=KeptPoints)
+    """Of long series that were shown, in this process."""
     landmarks: Landmarks = field(default_factory=Landmarks)
     """Of long trials that were read, in this process."""
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))

@@ -17,6 +17,7 @@ from services.api.queries.charts.levels.making import LevelMaker
 from services.api.queries.charts.points import WantedSeries, epoch_of
 from services.api.queries.charts.time_series.compared_trials import load_compared_trials
 from services.api.queries.charts.time_series.conditions import BATCHES, RowCondition
+from services.api.queries.charts.time_series.kept_points import KeptPoints
 from services.api.queries.charts.time_series.trial_series import groups_with_levels, read_trial_series
 from services.api.wire.charts.series import (
     ComparableTrial,
@@ -32,7 +33,7 @@ _TYPES: Final = {TRAINING: MetricType.TRAINING, VALIDATION: MetricType.VALIDATIO
 
 
 async def compare_trials(
-    db: Database, query: CompareTrialsQuery, *, now: datetime, maker: LevelMaker
+    db: Database, query: CompareTrialsQuery, *, now: datetime, maker: LevelMaker, kept: KeptPoints
 ) -> list[ComparableTrial]:
     """The trials in the order asked for, each with the series of those groups that have something.
 
@@ -56,10 +57,12 @@ async def compare_trials(
             lambda: driver_of(db),
             trial.id,
             series,
+            has_ended=trial.end_time is not None,
             limit=limit,
             conditions=conditions,
             with_levels=levels.get(trial.id, ()),
             maker=maker,
+            kept=kept,
         )
         metrics = [
             DownsampledMetrics(data=points, type=_TYPES.get(group, MetricType.UNSPECIFIED), group=group)

@@ -15,7 +15,7 @@ from services.api.wire.charts.series import CompareTrialsQuery, CompareTrialsRes
 
 async def get_series(call: Call[App, CompareTrialsQuery, None]) -> CompareTrialsResponse:
     app = call.app
-    found = await compare_trials(app.db, call.query, now=app.clock.now(), maker=app.level_maker)
+    found = await compare_trials(app.db, call.query, now=app.clock.now(), maker=app.level_maker, kept=app.kept_points)
     return CompareTrialsResponse(trials=found)
 
 

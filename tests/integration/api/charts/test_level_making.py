@@ -18,6 +18,7 @@ from services.api.queries.charts.levels.making import PAUSE_FACTOR, LevelMaker
 from services.api.queries.charts.points import WantedSeries
 from services.api.queries.charts.series import driver_of
 from services.api.queries.charts.time_series.chosen_points import MANY_REPORTS
+from services.api.queries.charts.time_series.kept_points import KeptPoints
 from services.api.queries.charts.time_series.trial_series import read_trial_series
 from tests.harness.waiting import eventually
 from tests.integration.api.charts.test_long_series import insert
@@ -45,7 +46,17 @@ async def make(db: Database, maker: LevelMaker, trial: int) -> None:
 
 async def read_custom(connect: Callable[[], Any], maker: LevelMaker, trial: int) -> Any:
     wanted = [WantedSeries(group="custom", names=["loss"])]
-    return await read_trial_series(connect, trial, wanted, limit=100, conditions=(), with_levels=(), maker=maker)
+    return await read_trial_series(
+        connect,
+        trial,
+        wanted,
+        has_ended=False,
+        limit=100,
+        conditions=(),
+        with_levels=(),
+        maker=maker,
+        kept=KeptPoints(),
+    )
 
 
 async def test_requests_at_once_have_levels_made_by_one_of_them(db: Database, database_url: str, run: Run) -> None:

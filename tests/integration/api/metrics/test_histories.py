@@ -26,6 +26,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from services.api.metrics.rows.folding import fold_trial
 from services.api.metrics.rows.settling import settle
+from services.api.queries.charts.time_series.kept_points import KeptPoints
 from tests.builders import insert_project, insert_workspace
 from tests.harness import FakeClock
 from tests.harness.seeds import chance
@@ -129,16 +130,17 @@ async def test_random_histories_end_as_the_reference_says(
             return await clients[place].post(path, content=content, headers=headers)
 
         chunks = 0
+        kept = KeptPoints()
         player = Player(post, driver, meanwhile=form.meanwhile)
         for seed, run in enumerate(runs, start=first):
             print(f"history({seed}) of trial {run.trial}")
             played[run.trial] = await player.play(run, history(seed))
             await check_rows(driver, run, played[run.trial])
             async with db.transaction() as tx:
-                await check_levels(tx, run.trial)
+                await check_levels(tx, run.trial, kept)
             await pack(driver, run.trial)  # which levels were made meanwhile is up to chance
             async with db.transaction() as tx:
-                chunks += await check_levels(tx, run.trial)
+                chunks += await check_levels(tx, run.trial, kept)
         assert player.interrupted
         assert chunks
         forms = "SELECT count(*) FILTER (WHERE summary_in_rows) FROM trials WHERE id = ANY($1)"

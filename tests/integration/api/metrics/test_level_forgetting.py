@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import asyncpg
 import pytest
@@ -19,6 +20,7 @@ from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
 from services.api.queries.charts.levels.building import Sealed, add_chunks, seal
+from services.api.queries.charts.time_series.kept_points import KeptPoints
 from services.scheduler.deletion import many_rows
 from services.scheduler.deletion.many_rows import delete_metrics
 from tests.integration.api.metrics.former_writer import FormerWriter
@@ -27,6 +29,7 @@ from tests.integration.api.metrics.reference import Report
 from tests.integration.api.metrics.reporting import a_report
 from tests.integration.api.tasks.service import new_run, rows_of
 
+_KEPT: WeakKeyDictionary[Database, KeptPoints] = WeakKeyDictionary()
 WAITING = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted"
 
 
@@ -58,9 +61,9 @@ async def packed(
 
 
 async def chunks_of(db: Database, trial: int) -> int:
-    """How many chunks there are, all of which say what the reports say."""
+    """How many chunks there are, all of which say what the reports say, as does what was chosen of them before."""
     async with db.transaction() as connection:
-        return await check_levels(connection, trial)
+        return await check_levels(connection, trial, _KEPT.setdefault(db, KeptPoints()))
 
 
 @asynccontextmanager

@@ -8,6 +8,16 @@ from libs.db.tables.metrics import NOTHING_FOLDED, SUMMARY_LOCKS
 
 WITH_LEVELS: Final = "SELECT trial_id, metric_group FROM metric_levels WHERE trial_id = ANY($1::bigint[])"
 GENERATION: Final = "SELECT generation FROM metric_levels WHERE trial_id = $1 AND metric_group = $2"
+STANDINGS: Final = """
+SELECT l.metric_group, l.generation, l.sealed_step,
+       (SELECT m.total_batches
+          FROM metrics m
+         WHERE m.trial_id = l.trial_id AND m.metric_group = l.metric_group AND NOT m.archived AND m.kind <> 'PROFILING'
+         ORDER BY m.total_batches DESC
+         LIMIT 1)
+  FROM metric_levels l
+ WHERE l.trial_id = $1 AND l.metric_group = ANY($2::text[])
+"""
 
 _SERIES: Final = """
  WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key($3)"""

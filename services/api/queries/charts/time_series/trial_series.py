@@ -13,15 +13,21 @@ from libs.db.failures import DRIVER_ERRORS
 from services.api.queries.charts.levels import statements as sql
 from services.api.queries.charts.levels.making import LevelMaker, Series
 from services.api.queries.charts.levels.packing import STORED
-from services.api.queries.charts.points import WantedSeries
+from services.api.queries.charts.points import MOST_BATCHES, WantedSeries
 from services.api.queries.charts.time_series.chosen_points import (
     MANY_REPORTS,
     LevelsMissing,
     LevelUse,
     read_chosen_points,
 )
-from services.api.queries.charts.time_series.conditions import RowCondition
-from services.api.wire.charts.series import DataPoint
+from services.api.queries.charts.time_series.conditions import RowCondition, narrowed
+from services.api.queries.charts.time_series.kept_points import (
+    GroupStanding,
+    KeptPoints,
+    Points,
+    SeriesWindow,
+    read_standings,
+)
 
 log = structlog.get_logger()
 
@@ -39,40 +45,55 @@ async def read_trial_series(
     trial_id: int,
     series: Sequence[WantedSeries],
     *,
+    has_ended: bool,
     limit: int,
     conditions: Sequence[RowCondition],
     with_levels: Collection[str],
     maker: LevelMaker,
-) -> list[tuple[str, list[DataPoint]]]:
+    kept: KeptPoints,
+) -> list[tuple[str, Points]]:
     """Group and points of each series, all from one snapshot.
 
     connect      an asyncpg connection outside of a transaction, until the end of a block
     series       each of another group
+    has_ended    the trial: its last reports are sealed then, so that what is chosen can be kept
     with_levels  groups of which some series may have levels
     maker        makes those that are missing
+    kept         has what was chosen before
     """
     uses = {
         wanted.group: LevelUse(exist=wanted.group in with_levels, most=MANY_REPORTS, behind=STORED.chunk)
         for wanted in series
     }
 
-    async def read(driver: Any) -> list[tuple[str, list[DataPoint]]]:
+    unsealed: list[Series] = []
+
+    async def read(driver: Any) -> list[tuple[str, Points]]:
+        unsealed.clear()
         # Points are chosen by one statement and read by another: both have to see the same reports.
         async with driver.transaction(isolation="repeatable_read", readonly=True):
-            return [
-                (
-                    wanted.group,
-                    await read_chosen_points(
-                        driver, trial_id, wanted, limit=limit, conditions=conditions, levels=uses[wanted.group]
-                    ),
-                )
-                for wanted in series
-            ]
+            standings = await read_standings(driver, trial_id, [group for group, use in uses.items() if use.exist])
+            return [(wanted.group, await points_of(driver, wanted, standings.get(wanted.group))) for wanted in series]
+
+    async def points_of(driver: Any, wanted: WantedSeries, standing: GroupStanding | None) -> Points:
+        use = uses[wanted.group]
+        window = _window(trial_id, wanted, conditions, limit)
+        if standing is None or window is None:
+            return await read_chosen_points(driver, trial_id, wanted, limit=limit, conditions=conditions, levels=use)
+        if (known := kept.find(window, standing)) is not None:
+            return known
+        points = await read_chosen_points(driver, trial_id, wanted, limit=limit, conditions=conditions, levels=use)
+        if has_ended and not standing.is_sealed(window):
+            unsealed.append((trial_id, wanted.group, window.names[0]))
+        return kept.keep(window, standing, points)
 
     while True:
         async with connect() as driver:
             try:
-                return await read(driver)
+                found = await read(driver)
+                for each in unsealed:
+                    await _make(maker, driver, each)
+                return found
             except LevelsMissing as missing:
                 group = missing.group
                 others = []
@@ -86,6 +107,14 @@ async def read_trial_series(
         if all([await asyncio.shield(under_way) for under_way in others]):
             # Whatever came of it: what is in no level is read, so nobody waits for those who write reports.
             uses[group] = LevelUse(exist=True)
+
+
+def _window(trial_id: int, wanted: WantedSeries, conditions: Sequence[RowCondition], limit: int) -> SeriesWindow | None:
+    """None if the points are not all of a range of steps."""
+    first, last, others = narrowed(wanted.first_batches, wanted.last_batches or MOST_BATCHES, conditions)
+    if others:
+        return None
+    return SeriesWindow(trial_id, wanted.group, tuple(dict.fromkeys(wanted.names)), first, last, limit)
 
 
 async def _make(maker: LevelMaker, driver: Any, series: Series) -> None:

@@ -1,0 +1,56 @@
+"""How much of what was chosen is kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw, json
+
+from services.api.queries.charts.time_series.kept_points import WINDOW_BYTES, GroupStanding, KeptPoints, SeriesWindow
+from services.api.wire.charts.series import DataPoint
+
+POINTS: Final = [DataPoint(batches=n, values={"loss": n}, time="2026-01-02T03:04:05Z") for n in range(10)]
+ENCODED: Final = json.encode(POINTS)
+SIZE: Final = len(ENCODED) + WINDOW_BYTES
+STANDING: Final = GroupStanding(generation=3, sealed_step=100, newest_step=100)
+
+
+def window(trial: int, **changes: Any) -> SeriesWindow:
+    asked: dict[str, Any] = {"trial_id": trial, "group": "g", "names": ("a",), "first": 0, "last": 1000, "limit": 10}
+    return SeriesWindow(**{**asked, **changes})
+
+
+def test_those_that_were_asked_for_last_are_kept() -> None:
+    kept = KeptPoints(most_bytes=3 * SIZE - 1)
+    for trial in (1, 2):
+        assert kept.keep(window(trial), STANDING, POINTS) == Raw(ENCODED)
+    assert kept.find(window(1), STANDING) == Raw(ENCODED)
+    kept.keep(window(1), STANDING, POINTS)
+    kept.keep(window(3), STANDING, POINTS)
+    assert [kept.find(window(trial), STANDING) is not None for trial in (1, 2, 3)] == [True, False, True]
+
+
+def test_what_is_too_long_is_given_out_and_not_kept() -> None:
+    kept = KeptPoints(most_bytes=SIZE - 1)
+    assert kept.keep(window(1), STANDING, POINTS) == Raw(ENCODED)
+    assert kept.find(window(1), STANDING) is None
+    kept.keep(window(2), STANDING, POINTS[:5])
+    assert kept.find(window(2), STANDING) is not None
+
+
+def test_what_has_no_end_that_is_sealed_is_not_kept() -> None:
+    kept = KeptPoints()
+    newer = GroupStanding(generation=3, sealed_step=100, newest_step=101)
+    assert kept.keep(window(1), newer, POINTS) is POINTS
+    assert kept.find(window(1), STANDING) is None
+    assert kept.keep(window(1, last=100), newer, POINTS) == Raw(ENCODED)
+
+
+def test_what_may_have_changed_is_not_found() -> None:
+    for standing in (GroupStanding(4, 100, 100), GroupStanding(3, 101, 101), GroupStanding(3, 100, 101)):
+        kept = KeptPoints()
+        kept.keep(window(1), STANDING, POINTS)
+        assert kept.find(window(1), standing) is None
+    kept = KeptPoints()
+    kept.keep(window(1, last=100), STANDING, POINTS)
+    assert kept.find(window(1, last=100), GroupStanding(3, 101, 101)) == Raw(ENCODED)
