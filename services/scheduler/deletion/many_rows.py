@@ -9,29 +9,12 @@ from typing import Final
 from sqlalchemy import text
 
 from libs.db.engine import Database
+from libs.db.levels.deletion import delete_some_levels
 
 ROWS_AT_ONCE: Final = 10_000
 """That one transaction deletes."""
 OWNERS_AT_ONCE: Final = 500
 """Tasks or trials whose rows one statement looks for: there may be a hundred thousand."""
-CHUNKS_AT_ONCE: Final = 500
-"""Each has 30 kB."""
-# Whoever is making chunks stores them of the generation that it began with, or not at all: none behind those that are
-# deleted now.
-_GENERATION: Final = text(
-    "UPDATE metric_levels SET generation = nextval('metric_generations') WHERE trial_id = ANY(:trials)"
-)
-# From the end of each series, so that what is left of one is what it begins with, as whoever reads it relies on.
-_CHUNKS: Final = text("""
-DELETE FROM metric_chunks
- WHERE (trial_id, metric_group, name_key, chunk_no) IN (
-       SELECT trial_id, metric_group, name_key, chunk_no
-         FROM metric_chunks
-        WHERE trial_id = ANY(:trials)
-        ORDER BY chunk_no DESC
-        LIMIT :at_once)
-""")
-_LEVELS: Final = text("DELETE FROM metric_levels WHERE trial_id = ANY(:trials)")
 
 
 async def delete_lines(db: Database, task_ids: Sequence[str]) -> None:
@@ -47,13 +30,9 @@ async def delete_metrics(db: Database, trial_ids: Sequence[int]) -> None:
 
 
 async def _delete_levels(db: Database, trial_ids: Sequence[int]) -> None:
-    """What somebody makes of these reports meanwhile is deleted with the last of it."""
-    some = {"trials": trial_ids, "at_once": CHUNKS_AT_ONCE}
     while True:
         async with db.transaction() as connection:
-            await connection.execute(_GENERATION, {"trials": trial_ids})
-            if (await connection.execute(_CHUNKS, some)).rowcount < CHUNKS_AT_ONCE:
-                await connection.execute(_LEVELS, {"trials": trial_ids})
+            if not await delete_some_levels(connection, trial_ids):
                 break
 
 

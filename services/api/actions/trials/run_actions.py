@@ -27,13 +27,14 @@ from services.api.queries.search.fixed_columns import is_multitrial
 from services.api.queries.search.runs.searches import select_run_ids
 from services.api.wire.trials.run_actions import RunActionResult, RunsRequest
 
-Action = Callable[[AsyncConnection, Row[Any]], Awaitable[None]]
+Action = Callable[[AsyncConnection, Row[Any]], Awaitable[bool | None]]
+"""Returns True where it has done a part of it, and the rest is for another transaction."""
 
 
 async def for_each(
     db: Database, request: RunsRequest, action: Action, *, rights: UserRights, right: rights_actions.Action
 ) -> list[RunActionResult]:
-    """Do ``action`` to every run that the request means, in a transaction each; one result per run.
+    """Do ``action`` to every run that the request means, in transactions of its own; one result per run.
 
     right  what ``action`` is: the result of a run with which the caller may not do it says so, one that the caller may
            not know of is not there, and a filter finds neither of them
@@ -41,9 +42,9 @@ async def for_each(
     """
     project = request.project_id
 
-    async def permitted(connection: AsyncConnection, run: Row[Any]) -> None:
+    async def permitted(connection: AsyncConnection, run: Row[Any]) -> bool | None:
         rights.require(right, workspace_id=run.workspace_id, owner_ids=(run.owner_id,))
-        await action(connection, run)
+        return await action(connection, run)
 
     wanted = await wanted_runs(db, request.run_ids, request.filter, project, rights=rights, right=right)
     return [
@@ -133,16 +134,17 @@ async def _of_experiment(
 async def attempt(db: Database, project_id: int, run_id: int, action: Action, *, rights: UserRights) -> str:
     """What went wrong with the action on that run of that project, or "". Raises Unavailable."""
 
-    async def lock_and_act(connection: AsyncConnection) -> str:
+    async def lock_and_act(connection: AsyncConnection) -> str | None:
         run = await _lock_run(connection, run_id, project_id)
         if run is None or not rights.sees(rights_actions.Action.VIEW_EXPERIMENT, workspace_id=run.workspace_id):
             place = f" in project with id '{project_id}'" if project_id else ""
             return f"Run with id '{run_id}' not found{place}"
-        await action(connection, run)
-        return ""
+        return None if await action(connection, run) else ""
 
     try:
-        return await in_transaction(db, lock_and_act)
+        while (error := await in_transaction(db, lock_and_act)) is None:
+            pass
+        return error
     except Unavailable:
         raise
     except ResoluteError as error:

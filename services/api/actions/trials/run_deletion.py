@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.checkpoints.gc_candidates import gc_candidates
+from libs.db.levels.deletion import delete_some_levels
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoint_gc_requests, trial_sources
 from libs.db.tables.experiments import experiments
@@ -33,9 +34,12 @@ from services.api.actions.trials.run_actions import Action
 def deletion_at(now: datetime) -> Action:
     """The deletion of a run as an action on each of many. It raises FailedPrecondition while the run has not ended."""
 
-    async def delete_run(connection: AsyncConnection, run: Row[Any]) -> None:
+    async def delete_run(connection: AsyncConnection, run: Row[Any]) -> bool:
         if run.state not in TERMINAL:
             raise FailedPrecondition("Run is not in a terminal state.")
+        # What charts keep would go with its row, and may be gigabytes.
+        if await delete_some_levels(connection, [run.id]):
+            return True
         locked = await lock_experiment(connection, run.experiment_id)
         await _ask_for_files(connection, locked, run.id)
         # What it was is read from its rows, which are gone afterwards.
@@ -43,6 +47,7 @@ def deletion_at(now: datetime) -> Action:
         await _delete_rows(connection, run.id, now=now)
         await _choose_best_trial(connection, locked, run.id)
         await change(connection, locked, "edited")
+        return False
 
     return delete_run
 

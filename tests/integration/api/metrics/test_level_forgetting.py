@@ -15,13 +15,20 @@ from sqlalchemy import delete, update
 
 from libs.db.connecting.settings import FORMER_APPLICATION, asyncpg_url
 from libs.db.engine import Database, driver_connection
+from libs.db.levels import deletion
 from libs.db.tables.metrics import metric_chunks, metric_levels
 from libs.db.tables.trials import trials
+from libs.ids import UserId
+from services.api.access.principal import Principal
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.actions.trials.run_actions import for_each
+from services.api.actions.trials.run_deletion import deletion_at
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
 from services.api.queries.charts.levels.building import Sealed, add_chunks, seal
 from services.api.queries.charts.time_series.kept_points import KeptPoints
-from services.scheduler.deletion import many_rows
+from services.api.wire.trials.run_actions import RunsRequest
 from services.scheduler.deletion.many_rows import delete_metrics
 from tests.integration.api.metrics.former_writer import FormerWriter
 from tests.integration.api.metrics.level_reading import SMALL, check_levels, extend_levels, pack
@@ -198,7 +205,7 @@ async def test_levels_of_deleted_metrics_go_from_their_ends(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few at a time, so that whoever reads a series meanwhile finds what it begins with."""
-    monkeypatch.setattr(many_rows, "CHUNKS_AT_ONCE", 2)
+    monkeypatch.setattr(deletion, "CHUNKS_AT_ONCE", 2)
     deleted, other = [await packed(db, to_rows=False, groups=("training", "custom")) for _ in range(2)]
     async with session(database_url) as holder:
         generations = await holder.fetch(
@@ -219,6 +226,35 @@ async def test_levels_of_deleted_metrics_go_from_their_ends(
     assert await rows_of(db, metric_levels, trial_id=deleted) == []
     assert await rows_of(db, metric_chunks, trial_id=deleted) == []
     assert await chunks_of(db, other) == 6
+
+
+async def test_levels_of_a_run_that_is_deleted_go_before_it(
+    db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In transactions of their own: with the row of the trial they would all be deleted in one."""
+    monkeypatch.setattr(deletion, "CHUNKS_AT_ONCE", 2)
+    deleted = await packed(db, to_rows=False, groups=("training", "custom"))
+    async with db.transaction() as connection:
+        await connection.execute(update(trials).where(trials.c.id == deleted).values(state="COMPLETED"))
+    rights = UserRights(Principal(user_id=UserId(1), username="admin", admin=True))
+    doing = for_each(
+        db,
+        RunsRequest(run_ids=[deleted]),
+        deletion_at(datetime(2026, 1, 2, tzinfo=UTC)),
+        rights=rights,
+        right=Action.DELETE_RUN,
+    )
+    async with session(database_url) as holder:
+        async with holder.transaction():
+            await holder.execute("SELECT FROM metric_chunks WHERE trial_id = $1 AND chunk_no = 0 FOR UPDATE", deleted)
+            deleting = asyncio.create_task(doing)
+            while await holder.fetchval("SELECT count(*) FROM metric_chunks WHERE trial_id = $1", deleted) > 2:
+                assert not deleting.done()
+            assert await chunks_of(db, deleted) == 2, "it is there with all that is left"
+        (result,) = await deleting
+    assert result.error == ""
+    assert await rows_of(db, trials, id=deleted) == []
+    assert await rows_of(db, metric_levels, trial_id=deleted) == []
 
 
 async def test_levels_go_with_their_reports_and_trials(db: Database) -> None:

@@ -1,0 +1,1 @@
+"""What charts keep of long series."""
