@@ -31,14 +31,18 @@ class Edge(NamedTuple):
     block        its number, from the first chunk on
     place        its place among the blocks whose extremes are known
     start, stop  positions in it
-    is_head      whether the part is before the rest of the stretch, so that of equals its number counts
     """
 
     block: int
     place: int
     start: int
     stop: int
-    is_head: bool
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the part is before the rest of the stretch, so that of equals its number counts: one that is behind
+        it begins with its block."""
+        return self.start > 0
 
 
 class Split(NamedTuple):
@@ -53,32 +57,32 @@ class Split(NamedTuple):
     parts: Sequence[tuple[bool, int, int]]
 
     @classmethod
-    def of(cls, begin: int, end: int, ranks: Mapping[int, int], shape: Shape) -> Split:
-        """ranks  by chunk, its place among the chunks of whose blocks the extremes are known"""
+    def of(cls, begin: int, end: int, offsets: Mapping[int, int], shape: Shape) -> Split:
+        """offsets  by chunk whose blocks have known extremes: from the number of a block to its place among these"""
         size, width = shape
-
-        def index(block: int) -> int:
-            return ranks[block // width] * width + block % width
-
-        first, last = -(-begin // size), end // size
-        if first > last:
-            return cls(begin, [Edge(last, index(last), begin % size, end % size, is_head=True)], ())
-        edges = []
-        if head := begin % size:
-            edges.append(Edge(first - 1, index(first - 1), head, size, is_head=True))
-        if tail := end % size:
-            edges.append(Edge(last, index(last), 0, tail, is_head=False))
-        parts = []
+        # The first whole block, the first behind the whole ones, and how much of a block is before and behind them.
+        first, head = divmod(begin, size)
+        last, tail = divmod(end, size)
+        edges: list[Edge] = []
+        if head:
+            place = first + offsets[first // width]
+            if first == last:
+                return cls(begin, [Edge(first, place, head, tail)], ())
+            edges.append(Edge(first, place, head, size))
+            first += 1
+        if tail:
+            edges.append(Edge(last, last + offsets[last // width], 0, tail))
+        parts: list[tuple[bool, int, int]] = []
         first_chunk, last_chunk = -(-first // width), last // width
-        within = last - first if first_chunk > last_chunk else first_chunk * width - first
-        if within:
-            place = index(first)
-            parts.append((False, place, place + within))
+        within = min(first_chunk * width, last)
+        if first < within:
+            offset = offsets[first // width]
+            parts.append((False, first + offset, within + offset))
         if first_chunk < last_chunk:
             parts.append((True, first_chunk, last_chunk))
         if first_chunk <= last_chunk and (behind := last % width):
-            place = index(last - behind)
-            parts.append((False, place, place + behind))
+            place = last + offsets[last_chunk]
+            parts.append((False, place - behind, place))
         return cls(begin, edges, parts)
 
 
@@ -135,18 +139,20 @@ class SeriesChoice:
         (lows, low_steps, highs, high_steps), blocks = self._blocks.extremes, self._blocks
         low_outside, high_outside = [], []
         for edge in edges:
-            index = edge.place
-            if _is_lower(lows[index], low[0], edge):
-                if edge.start <= blocks.low_positions[index] < edge.stop:
+            _, index, start, stop = edge
+            if lows[index] <= low[0] and _is_lower(lows[index], low[0], edge):
+                if start <= blocks.low_positions[index] < stop:
                     low = lows[index], low_steps[index]
                 else:
                     low_outside.append(edge)
-            if _is_lower(-highs[index], -high[0], edge):
-                if edge.start <= blocks.high_positions[index] < edge.stop:
+            if highs[index] >= high[0] and _is_lower(-highs[index], -high[0], edge):
+                if start <= blocks.high_positions[index] < stop:
                     high = highs[index], high_steps[index]
                 else:
                     high_outside.append(edge)
         self._found[place] = low, high
+        if not (low_outside or high_outside):
+            return
         # What was found at the other edge may have settled it.
         unsure = [
             edge

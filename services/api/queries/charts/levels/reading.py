@@ -121,8 +121,8 @@ class SeriesLevels:
         stretches = list(chosen.stretches(self.count))
         bounds = [self._start, *(self._start + end for _, _, end in stretches)]
         cut = sorted({bound // self._shape.chunk for bound in bounds if bound % self._shape.chunk})
-        ranks = {chunk: rank for rank, chunk in enumerate(cut)}
-        splits = [Split.of(begin, end, ranks, self._shape) for begin, end in pairwise(bounds)]
+        offsets = {chunk: (rank - chunk) * self._shape.blocks for rank, chunk in enumerate(cut)}
+        splits = [Split.of(begin, end, offsets, self._shape) for begin, end in pairwise(bounds)]
         blocks = [await self._block_extremes(name, cut) for name in self._names]
         choices = [
             SeriesChoice(outlines.extremes, extremes, splits)
@@ -135,7 +135,7 @@ class SeriesLevels:
             wanted = {*choice.unsure_blocks(), *(heads if series == 0 else ())}
             await self._read_blocks(series, sorted(wanted - self._read[series].keys()))
             choice.read(self._read[series])
-        first_steps = {place: self._first_step_of(splits[place], ranks, blocks[0]) for place in empty}
+        first_steps = {place: self._first_step_of(splits[place], offsets, blocks[0]) for place in empty}
         chosen.add_known(
             self.count,
             *self._ends,
@@ -145,14 +145,14 @@ class SeriesLevels:
             ),
         )
 
-    def _first_step_of(self, split: Split, ranks: Mapping[int, int], blocks: BlockExtremes) -> int:
+    def _first_step_of(self, split: Split, offsets: Mapping[int, int], blocks: BlockExtremes) -> int:
         chunk, within = divmod(split.begin, self._shape.chunk)
         if within == 0:
             return self._outlines[0].first_steps[chunk]
         block, position = divmod(split.begin, self._shape.block)
         if position:
             return self._read[0][block].step(position)
-        return blocks.first_steps[ranks[chunk] * self._shape.blocks + within // self._shape.block]
+        return blocks.first_steps[block + offsets[chunk]]
 
     async def _block_extremes(self, name: str, chunks: Sequence[int]) -> BlockExtremes:
         numbers = [self._first_chunk + chunk for chunk in chunks]

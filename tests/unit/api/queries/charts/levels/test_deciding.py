@@ -37,9 +37,8 @@ def extremes_by_levels(
         for start in range(0, len(values), shape.chunk)
     ]
     cut = sorted({bound // shape.chunk for bound in bounds if bound % shape.chunk})
-    splits = [
-        Split.of(begin, end, {chunk: rank for rank, chunk in enumerate(cut)}, shape) for begin, end in pairwise(bounds)
-    ]
+    offsets = {chunk: (rank - chunk) * shape.blocks for rank, chunk in enumerate(cut)}
+    splits = [Split.of(begin, end, offsets, shape) for begin, end in pairwise(bounds)]
     blocks = unpack_extremes(
         b"".join(chunks[each].extremes for each in cut), b"".join(chunks[each].positions for each in cut), shape
     )
