@@ -31,6 +31,7 @@ from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import EndGrowth, Grow, Plan, Start, Wait
 from services.scheduler.plan.forecast.run_times import NOTHING_RAN, PastRuns
+from services.scheduler.plan.growth.dividing import needs_of_pods
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.growth_rows import write_growth
@@ -264,7 +265,8 @@ class PoolQueue:
         was_to_start = any(start.allocation == growth.allocation for start in made.starts)
         if was_to_start and not any(row.allocation_id == growth.allocation for row in started):
             return None  # it starts with another plan, and its nodes are kept for it until then
-        needs = next((one.needs for one in loaded.snapshot.pending if one.allocation == growth.allocation), None)
+        request = next((one for one in loaded.snapshot.pending if one.allocation == growth.allocation), None)
+        needs = needs_of_pods(request, growth) if request is not None and isinstance(growth, Grow) else None
         await write_growth(connection, self._pool.pool_name, config, growth, needs=needs, now=loaded.snapshot.now)
         GROWTHS.labels(self._pool.pool_name, _outcome(growth, was_to_start=was_to_start)).inc()
         return growth

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from services.scheduler.plan.decisions import Decision, EndGrowth, Grow, Plan, Start, Wait
+from services.scheduler.plan.growth.dividing import as_asked_for, in_equal_pods
 from services.scheduler.plan.growth.held_places import places_left
 from services.scheduler.plan.growth.new_nodes import ExpectedNodes, pods_on
 from services.scheduler.plan.lifecycle import started
@@ -85,25 +86,26 @@ class GrowthOfPlan:
         if request is None or pool.now >= now.gives_up_at:
             self._ended = EndGrowth(now.allocation, gave_up=request is not None)
             return
-        if not _grows_for(request) or any(place.slots != request.pods[0] for place in now.places):
+        whole = as_asked_for(request, now) if _grows_for(request) else None
+        if whole is None:
             # It is asked for in another way by now: what it held are not its pods any more.
             self._ended = EndGrowth(now.allocation, gave_up=False)
             return
-        self._whole = request
+        self._whole = whole
         came = [node for node in pool.nodes or () if node.name not in now.known_nodes]
         self._came = frozenset(node.name for node in came)
-        self._places = places_left(pool, request, now.places)
-        missing = len(request.pods) - len(self._places)
+        self._places = places_left(pool, whole, now.places)
+        missing = len(whole.pods) - len(self._places)
         part = msgspec.structs.replace(
-            request,
-            pods=request.pods[:missing],
-            nominated=_places_on(came, request, missing),
+            whole,
+            pods=whole.pods[:missing],
+            nominated=_places_on(came, whole, missing),
             grows=True,
             kept_slots=sum(place.slots for place in self._places),
         )
         self.pool = msgspec.structs.replace(
             pool,
-            held=(*pool.held, _held(request, self._places)) if self._places else pool.held,
+            held=(*pool.held, _held(whole, self._places)) if self._places else pool.held,
             pending=tuple(part if one is request else self._without_came(one) for one in pool.pending),
         )
 
@@ -161,7 +163,7 @@ class GrowthOfPlan:
         is_first = True
         for wait in made.waits:
             request = requests[wait.allocation]
-            kind = (request.pods, request.needs, request.blocked_nodes)
+            kind = (request.pods, request.most_per_pod, request.needs, request.blocked_nodes)
             if (
                 wait.reason not in _HELPED
                 or kind in hopeless
@@ -187,8 +189,13 @@ class GrowthOfPlan:
         *,
         in_reserved: bool,
     ) -> Grow | None:
-        if expected.needed(request, 1) is None or not lane.lacks_room(request):
+        if not lane.lacks_room(request):
             return None
+        in_pods = in_equal_pods(request, expected.slots)
+        even = next((one for one in in_pods if expected.needed(one, 1) is not None), None)
+        if even is None:
+            return None
+        request = even
         places = lane.free_places(request, in_reserved=in_reserved)[: len(request.pods) - 1]
         missing = len(request.pods) - len(places)
         found = expected.needed(request, missing)
@@ -223,9 +230,8 @@ class GrowthOfPlan:
 
 def _grows_for(request: PendingAllocation) -> bool:
     """Whether nodes may be asked for: not for one that requires a domain of the topology, as nobody knows in which a
-    new node is, nor for one whose slots the plan divides into pods."""
-    stays = request.topology is not None and request.topology.required and len(request.pods) > 1
-    return not stays and not request.most_per_pod
+    new node is."""
+    return request.topology is None or not request.topology.required or len(request.pods) == 1
 
 
 def _held(request: PendingAllocation, places: tuple[Placement, ...]) -> HeldAllocation:

@@ -46,6 +46,11 @@ class ExpectedNodes:
         self._present = len(pool.nodes or ())
         self._kinds = _kinds(pool) if self._growth.template is None else [self._growth.template]
 
+    @property
+    def slots(self) -> int:
+        """Of the largest of them."""
+        return max((node.slots for node in self._kinds), default=0)
+
     def needed(self, request: PendingAllocation, pods: int, *, present: int | None = None) -> NewNodes | None:
         """The new nodes on which so many pods of ``request`` run; None where no such node would take one, or the pool
         may not have so many.
