@@ -16,7 +16,7 @@ from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.stock import Stock
-from services.scheduler.plan.settling import LOOKS, MOST, carried_out, is_settled, merged
+from services.scheduler.plan.settling import LOOKED_AT_AGAIN, LOOKS, carried_out, is_settled, merged
 from services.scheduler.plan.snapshot import NodeSlots, PendingAllocation, PoolSnapshot
 from services.scheduler.plan.topology.domains import domains_of
 
@@ -34,7 +34,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
     pool = growth.pool
     passes = _Passes(pool, memo)
     made = looked = passes.run()
-    for _ in range(LOOKS if len(pool.pending) <= MOST else 0):
+    for _ in range(LOOKS if len(pool.pending) <= LOOKED_AT_AGAIN else 0):
         if is_settled(looked):
             break
         pool = carried_out(pool, looked)

@@ -32,6 +32,7 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.stock import Stock
+from services.scheduler.plan.settling import LOOKED_AT_AGAIN
 from services.scheduler.plan.snapshot import PendingAllocation, Placement, PoolSnapshot
 
 _NOTHING: Final[Mapping[str, PendingAllocation]] = {}
@@ -78,6 +79,7 @@ class QueuePass:
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
+        self._looks_again = divides and len(pool.pending) <= LOOKED_AT_AGAIN
         self._closed: list[QueueClass] = []
         """Where shares decide: classes without room, to be looked at once more when others have started."""
         self._shares_changed = False
@@ -264,7 +266,7 @@ class QueuePass:
                 self._blocked.block(request, level)
                 self._blocked_here.append(queue)
                 order.block(level)
-                if self._tree is not None:
+                if self._looks_again:
                     self._closed.append(queue)
             self._close(queue, reason, order, detail=detail)
             if reason is self._no_room:

@@ -20,7 +20,7 @@ from services.scheduler.plan.limits.hours import charge_s
 from services.scheduler.plan.remembered import remembered
 from services.scheduler.plan.snapshot import HeldAllocation, HourLimit, PendingAllocation, PoolSnapshot, SlotLimit
 
-MOST: Final = 500
+LOOKED_AT_AGAIN: Final = 500
 """Requests that are looked at again: each look costs as much as the first. In longer queues the next plan goes on."""
 LOOKS: Final = 16
 """More than any plan is known to need."""
