@@ -24,6 +24,10 @@ from services.scheduler.plan.room.reservations import NodeReservation
 from services.scheduler.plan.snapshot import NEVER, PendingAllocation, PoolSnapshot
 
 _SHORTEST: Final = timedelta(minutes=1)
+_SOON: Final = timedelta(minutes=30)
+"""A reservation that begins so soon is of the nodes that lack least: what stands idle for it does so for a short time,
+and ends are often later than is said. One that begins later leaves what is free to others, as far as there are nodes
+that come free by then."""
 _MOST_HEADS: Final = 50
 """Each costs a look at its nodes, and at every other request."""
 
@@ -115,7 +119,8 @@ class BlockedRequests:
         if (level, nodes) in self._heads or len(self._heads) >= _MOST_HEADS or self._is_first_anywhere(request):
             return False
         head = self._heads[level, nodes] = _Head(request, nodes, self._pool)
-        found = self._occupancy.find_reservation(request)
+        sure_until = NEVER if head.is_final else self._pool.now + _SOON
+        found = self._occupancy.find_reservation(request, sure_until=sure_until)
         if found is not None and head.keeps_room(found):
             self._occupancy.keep(request, found)
             head.reservation = found

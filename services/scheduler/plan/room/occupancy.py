@@ -292,14 +292,19 @@ class Occupancy:
         demands = self.demands
         return Room(left, self._total, self._pool.policy.fitting, demands.groups, fits, domains=demands.domains)
 
-    def find_reservation(self, request: PendingAllocation) -> NodeReservation | None:
-        """The places for ``request`` that come free first; None where there will never be enough."""
+    def find_reservation(self, request: PendingAllocation, *, sure_until: datetime) -> NodeReservation | None:
+        """The places for ``request`` that come free first; None where there will never be enough.
+
+        sure_until  where all are free by then, they are those that lack least now
+        """
         demand = self.demands.of(request)
         topology = demand.topology
-        found = (self._reservation(one, topology) for one in (demand, *demand.equal))
+        found = (self._reservation(one, topology, sure_until=sure_until) for one in (demand, *demand.equal))
         return next((one for one in found if one is not None), None)
 
-    def _reservation(self, demand: Demand, topology: LevelChoice | None) -> NodeReservation | None:
+    def _reservation(
+        self, demand: Demand, topology: LevelChoice | None, *, sure_until: datetime
+    ) -> NodeReservation | None:
         stock, now = self._stock, self._pool.now
         requests = demand.requests
         others = Others(
@@ -321,6 +326,7 @@ class Occupancy:
             others=others if requests and stock else None,
             usable=demand.places_in if demand.most else int,
             needed=demand.units_for if demand.most else int,
+            sure_until=sure_until,
         )
         if topology is None or self.demands.domains is None:
             return find(total=total)

@@ -1,7 +1,8 @@
 """Keeps room for a blocked request: which nodes it collects as they come free, and from when all of them are.
 
 Where the ends of those that hold the nodes are declared, the reservation has an instant: until then others may use its
-room if they end in time (EASY backfill: Lifka 1995, Mu'alem and Feitelson 2001). Otherwise the nodes that lack least
+room if they end in time (EASY backfill: Lifka 1995, Mu'alem and Feitelson 2001). While that is far away it rather takes
+nodes that others hold than such as stand idle for it. Otherwise the nodes that lack least
 are named. The reservation is made anew by each plan, from the same facts.
 """
 
@@ -59,15 +60,18 @@ def reserve(
     others: Others | None = None,
     usable: Callable[[int], int] = int,
     needed: Callable[[int], int] = int,
+    sure_until: datetime = NEVER,
 ) -> NodeReservation | None:
     """The places for ``pods`` pods of ``need`` units each that come free first, or None where there will never be
     enough.
 
-    free    units of each node that nobody holds, less what is kept for others; that may be more
-    total   units of each node that it may use that are kept for nobody
-    others  None where it asks for units alone
-    usable  how many of so many units of a node it has use for
-    needed  the other way round: how many a node must have that so many can be used
+    free        units of each node that nobody holds, less what is kept for others; that may be more
+    total       units of each node that it may use that are kept for nobody
+    others      None where it asks for units alone
+    usable      how many of so many units of a node it has use for
+    needed      the other way round: how many a node must have that so many can be used
+    sure_until  where all are free by then, they are those that lack least now, in case that ends are later than is
+                said; where it takes longer, any that are free in time will do, which leaves more to others meanwhile
     """
     found = (
         place
@@ -89,9 +93,9 @@ def reserve(
         return None
     until = places[pods - 1].free_at
     if until != NEVER:
-        # Any that are free by then would do. Those are the surest that lack least now: ends may be later than expected.
+        # Any that are free by then would do; those are the surest that lack least now.
         places = places[: bisect_right(places, until, key=lambda place: place.free_at)]
-        places.sort(key=lambda place: (place.lacking, place.number, place.node))
+        places.sort(key=lambda place: (place.lacking if until <= sure_until else 0, place.number, place.node))
     units: Counter[str] = Counter()
     for place in places[:pods]:
         units[place.node] += need
