@@ -27,7 +27,7 @@ from tests.load.simulate.traces.reading import read_trace
 from tests.load.simulate.traces.synthetic import synthetic_day
 
 BASELINES: Final = ("fifo", "easy", "easy-true", "pods-in-order")
-SHARING: Final = ("resolute-robin", "resolute-fair")
+OURS: Final = ("resolute", "resolute-preempt", "resolute-fifo", "resolute-robin", "resolute-fair")
 COMPARED: Final = ("easy", "resolute")
 """Run on several cuts of a trace: one run of a busy cluster is chaotic."""
 FIRST_CUT: Final = 0.05
@@ -47,23 +47,16 @@ class Simulated(Struct, frozen=True, kw_only=True):
     """On how many cuts of the trace the policies of ``COMPARED`` are run; the others on the first alone."""
 
 
+_ALL: Final = (*BASELINES, *OURS)
+_WITHOUT_PRIORITIES: Final = (*BASELINES, "resolute", "resolute-robin", "resolute-fair")
+"""Where all jobs have one priority, preemption and ``fifo`` are no different from ``resolute``."""
 SIMULATED: Final = (
-    Simulated(name="helios", trace="helios.csv.gz", load=0.9, policies=(*BASELINES, "resolute", *SHARING), cuts=6),
-    Simulated(name="helios", trace="helios.csv.gz", load=1.1, policies=(*BASELINES, "resolute", *SHARING), cuts=4),
-    Simulated(name="helios", trace="helios.csv.gz", load=0.7, policies=(*BASELINES, "resolute", *SHARING)),
-    Simulated(name="philly", trace="philly.csv.gz", load=0.9, policies=(*BASELINES, "resolute", *SHARING), cuts=3),
-    Simulated(
-        name="alibaba",
-        trace="openb_pod_list_gpuspec33.csv.gz",
-        load=0.9,
-        policies=(*BASELINES, "resolute", *SHARING),
-    ),
-    Simulated(
-        name="synthetic",
-        trace="",
-        load=0.9,
-        policies=(*BASELINES, "resolute", "resolute-preempt", "resolute-fifo", *SHARING),
-    ),
+    Simulated(name="helios", trace="helios.csv.gz", load=0.9, policies=_ALL, cuts=6),
+    Simulated(name="helios", trace="helios.csv.gz", load=1.1, policies=_ALL, cuts=6),
+    Simulated(name="helios", trace="helios.csv.gz", load=0.7, policies=_ALL),
+    Simulated(name="philly", trace="philly.csv.gz", load=0.9, policies=_WITHOUT_PRIORITIES, cuts=3),
+    Simulated(name="alibaba", trace="openb_pod_list_gpuspec33.csv.gz", load=0.9, policies=_WITHOUT_PRIORITIES, cuts=5),
+    Simulated(name="synthetic", trace="", load=0.9, policies=_ALL, cuts=3),
 )
 NODES: Final = "openb_node_list_gpu_node.csv.gz"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tests.load.simulate.matrix import COMPARED, SIMULATED, Result, Simulated, results_of
 from tests.load.simulate.policies.table import POLICIES
+from tests.load.simulate.report.cuts import by_cut
 from tests.load.simulate.report.markdown import duration
 from tests.load.simulate.report.measures import Measures, Spread, spread
 from tests.load.simulate.report.plots import draw
@@ -77,20 +78,21 @@ def filled(page: str, found: dict[str, Found]) -> str:
 
 
 def tables(of: Found) -> str:
+    """Of the first cut, and of all cuts what is compared."""
     first = next(iter(of.values()))[0].report
-    several = [POLICIES[policy].title for policy, runs in of.items() if len(runs) > 1]
-    cuts = max(len(runs) for runs in of.values())
     begin = (
         f"{first.jobs:,} jobs in {duration(first.span_s)} on {first.nodes} nodes with {first.slots:,} GPUs"
         + (f", submitted {first.speedup:.2f} times as fast" if first.speedup != 1 else "")
         + "."
-        + (f" {' and '.join(several)}: means of {cuts} cuts of the trace." if several else "")
     )
     parts = [begin, _overview(of), "Waiting time by GPUs of the job, mean and 95th percentile:", _by_size(of)]
     parts += ["Mean waiting time of users, from the one who waits least to the one who waits longest:", _by_user(of)]
     if len(first.policies[0].wait_s_by_priority) > 1:
         by_priority = _grouped(of, lambda one: one.wait_s_by_priority)
         parts += ["Waiting time by priority, smaller first, mean and 95th percentile:", by_priority]
+    several = {policy: [one.measures for one in runs] for policy, runs in of.items() if len(runs) > 1}
+    if several:
+        parts += ["Several cuts, of which the tables above are about the first:", by_cut(several)]
     return "\n\n".join(parts)
 
 
@@ -131,17 +133,17 @@ def _overview(of: Found) -> str:
     rows = [
         (
             POLICIES[policy].title,
-            f"{_mean(one.utilisation for one in each):.1%}",
-            duration(_mean(one.wait_s.mean for one in each)),
-            duration(_mean(one.wait_s.p95 for one in each)),
-            f"{_mean(one.slowdown.mean for one in each):.1f}",
-            f"{_mean(one.fairness for one in each):.2f}",
-            f"{_mean(one.evictions for one in each):.0f}",
-            f"{_mean(one.lost_slot_s for one in each) / 3600:.0f} GPU h",
+            f"{one.utilisation:.1%}",
+            duration(one.wait_s.mean),
+            duration(one.wait_s.p95),
+            f"{one.slowdown.mean:.1f}",
+            f"{one.fairness:.2f}",
+            f"{one.evictions}",
+            f"{one.lost_slot_s / 3600:.0f} GPU h",
         )
-        for policy, each in _measures(of)
+        for policy, one in _first(of)
     ]
-    stuck = [(policy, each[0].never_started) for policy, each in _measures(of) if each[0].never_started]
+    stuck = [(policy, one.never_started) for policy, one in _first(of) if one.never_started]
     said = [f"{POLICIES[policy].title}: {count:,} jobs never started." for policy, count in stuck]
     return "\n\n".join([table(head, rows), *said])
 
@@ -153,37 +155,26 @@ def _by_size(of: Found) -> str:
 def _grouped(of: Found, groups_of: Callable[[Measures], dict[str, Spread]]) -> str:
     names = list(groups_of(next(iter(of.values()))[0].measures))
     rows = []
-    for policy, each in _measures(of):
-        row = [POLICIES[policy].title]
-        for name in names:
-            spreads = [groups_of(one)[name] for one in each if name in groups_of(one)]
-            row.append(f"{duration(_mean(one.mean for one in spreads))}, {duration(_mean(one.p95 for one in spreads))}")
-        rows.append(row)
+    for policy, one in _first(of):
+        groups = groups_of(one)
+        rows.append((POLICIES[policy].title, *(_mean_and_p95(groups.get(name, Spread())) for name in names)))
     return table(("Policy", *(name.lstrip("0").replace("-0", "-") for name in names)), rows)
+
+
+def _mean_and_p95(of: Spread) -> str:
+    return f"{duration(of.mean)}, {duration(of.p95)}"
 
 
 def _by_user(of: Found) -> str:
     rows = []
-    for policy, each in _measures(of):
-        users = [spread([user.mean for user in one.wait_s_by_user.values()]) for one in each]
-        rows.append(
-            (
-                POLICIES[policy].title,
-                duration(_mean(one.median for one in users)),
-                duration(_mean(one.p90 for one in users)),
-                duration(_mean(one.max for one in users)),
-            )
-        )
+    for policy, one in _first(of):
+        users = spread([user.mean for user in one.wait_s_by_user.values()])
+        rows.append((POLICIES[policy].title, duration(users.median), duration(users.p90), duration(users.max)))
     return table(("Policy", "Median", "90 %", "Longest"), rows)
 
 
-def _measures(of: Found) -> list[tuple[str, list[Measures]]]:
-    return [(policy, [one.measures for one in results]) for policy, results in of.items()]
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
+def _first(of: Found) -> list[tuple[str, Measures]]:
+    return [(policy, results[0].measures) for policy, results in of.items()]
 
 
 def _draw(name: str, of: Found, folder: Path, plots: Sequence[str]) -> None:

@@ -63,7 +63,11 @@ def test_results_become_tables_and_plots(traces: Path, tmp_path: Path, simulated
     written = text.read_text()
     assert "\n\nText.\n\n" in written
     assert "old" not in written
-    assert "EASY backfill and Resolute, priority: means of 2 cuts of the trace." in written
+    [mean] = [line for line in written.splitlines() if line.startswith("| mean | ")]
+    both = [results_of(results, simulated, policy) for policy in COMPARED]
+    used = [sum(one.measures.utilisation for one in runs) / 2 for runs in both]
+    assert mean.startswith("| mean | " + " | ".join(f"{value:.1%}" for value in used) + " | ")
+    assert written.count("\n| 1 | ") == written.count("\n| 2 | ") == 1, "a row for each cut"
     for title in ("FIFO", "EASY backfill", "Resolute, priority"):
         assert written.count(f"| {title} | ") == 3, "overview, sizes, users"
     [estimates] = [line for line in written.splitlines() if line.startswith("| tiny 0.9 | ")]
