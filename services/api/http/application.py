@@ -37,7 +37,7 @@ from services.api.http.builtin.openapi import description_routes, openapi_docume
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.http.dispatcher import Dispatcher, ExchangeHandler
 from services.api.http.errors import classify
-from services.api.http.routing import Route, RouteTable
+from services.api.http.routing import LoadedRoutes, Route, RouteTable, RouteToLoad
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -46,7 +46,7 @@ Lifespan: TypeAlias = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 
 def build_application(
-    routes: Sequence[Route],
+    routes: Sequence[Route | RouteToLoad],
     app_state: object,
     authenticate: Authenticate,
     lifespan: Lifespan | None = None,
@@ -75,8 +75,9 @@ def build_application(
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer,
     and what is added to its ``framework`` gets what is left then.
     """
-    application = Application(routes, lifespan=lifespan)
-    builtin = [*description_routes(routes, application.openapi)]
+    interface = LoadedRoutes(routes)
+    application = Application(interface, lifespan=lifespan)
+    builtin = [*description_routes(interface, application.openapi)]
     if health is not None:
         builtin.append(health_route(health))
     table: RouteTable[BoundRoute] = RouteTable()

@@ -34,7 +34,7 @@ from services.api.http.exchange import Exchange, send_result
 from services.api.http.replies.silence import coding_for
 from services.api.http.replies.streams import StreamResult, send_stream, type_of_stream, until_refused
 from services.api.http.retry import retry_while_away
-from services.api.http.routing import HandlerResult, Route
+from services.api.http.routing import HandlerResult, Route, RouteToLoad
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
 FindRights: TypeAlias = Callable[[Principal], Awaitable[UserRights]]
@@ -52,7 +52,7 @@ class BoundRoute:
 
     def __init__(
         self,
-        route: Route,
+        route: Route | RouteToLoad,
         app_state: object,
         authenticate: Authenticate,
         recheck_interval_s: float,
@@ -63,7 +63,16 @@ class BoundRoute:
         any_origin: bool = False,
     ) -> None:
         """``any_origin`` whether pages of all other addresses may use the cookie of a login."""
-        self.route = route
+        self.method = route.method
+        self.path = route.path
+        self.permission = route.permission
+        self.is_loaded = isinstance(route, Route)
+        self.route: Route
+        """There is none until ``is_loaded``."""
+        if isinstance(route, Route):
+            self.route = route
+        else:
+            self._load = route.load
         self._needs_token = route.permission.needs_token
         self._any_origin = any_origin
         self._rights_of = rights_of
@@ -72,6 +81,11 @@ class BoundRoute:
         self._authenticate = authenticate
         self._recheck_interval_s = recheck_interval_s
         self._silence_s = silence_s
+
+    async def load(self) -> None:
+        """Import the module of the route, in a thread: others are answered meanwhile."""
+        self.route = await asyncio.to_thread(self._load)
+        self.is_loaded = True
 
     @cached_property
     def _decode_query(self) -> QueryDecoder[Any] | None:

@@ -72,7 +72,7 @@ class Dispatcher:
             path, endpoint = found
             exchange = Exchange(scope, receive, send)
             serving = self._serve(exchange, path, endpoint)
-            labels = (method, endpoint.route.path)
+            labels = (method, endpoint.path)
             if is_tracing():
                 with request_span(exchange, *labels):
                     await self._answer(exchange, serving, labels)
@@ -84,7 +84,7 @@ class Dispatcher:
     def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], BoundRoute] | None:
         """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
         found = self._table.find("GET", raw_path)
-        if found is None or found[1].route.permission.needs_token or raw_path.startswith(API_PREFIX.encode()):
+        if found is None or found[1].permission.needs_token or raw_path.startswith(API_PREFIX.encode()):
             return None
         return found
 
@@ -123,12 +123,12 @@ class Dispatcher:
             request_finished(*labels, status, time.perf_counter() - started_s)
 
     async def _serve(self, exchange: Exchange, path: dict[str, str], endpoint: BoundRoute) -> None:
-        route = endpoint.route
-
         def explain(error: Exception) -> ErrorReply:
-            return _explain(exchange, error, route.method, route.path)
+            return _explain(exchange, error, endpoint.method, endpoint.path)
 
         try:
+            if not endpoint.is_loaded:
+                await endpoint.load()
             await endpoint.serve(exchange, path, explain)
         except ClientGone:
             raise
@@ -136,16 +136,16 @@ class Dispatcher:
             # The service stops before there is an answer, as while it waits for the database. A 500, which the server
             # would send, ends a training run; this is asked again.
             if not exchange.status:
-                await send_error(exchange, explain(STOPPING), stream=route.stream, raw=route.raw)
+                await _send_failure(exchange, endpoint, explain(STOPPING))
             raise
         except Exception as error:  # the rim: every exception gets an answer, and the unforeseen ones a log entry
             failure = explain(STOPPING if _is_cut() else error)
             if exchange.status:
                 raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
-            if route.write_error is not None:
-                await send_result(exchange, route.write_error(error, failure))
+            if endpoint.is_loaded and endpoint.route.write_error is not None:
+                await send_result(exchange, endpoint.route.write_error(error, failure))
             else:
-                await send_error(exchange, failure, stream=route.stream, raw=route.raw)
+                await _send_failure(exchange, endpoint, failure)
 
     async def _serve_below(self, exchange: Exchange, route: str, handler: ExchangeHandler) -> None:
         try:
@@ -157,6 +157,13 @@ class Dispatcher:
             if exchange.status:
                 raise ClientGone from error
             await send_error(exchange, failure, stream=False, raw=True)
+
+
+async def _send_failure(exchange: Exchange, endpoint: BoundRoute, failure: ErrorReply) -> None:
+    if endpoint.is_loaded:
+        await send_error(exchange, failure, stream=endpoint.route.stream, raw=endpoint.route.raw)
+    else:
+        await send_error(exchange, failure, stream=False, raw=not endpoint.path.startswith(API_PREFIX))
 
 
 def _is_cut() -> bool:

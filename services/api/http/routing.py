@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar, overload
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -85,6 +85,39 @@ class Route:
         if self.max_body_bytes is not None:
             return self.max_body_bytes
         return MAX_BODY_BYTES if self.permission.needs_token else MAX_ANONYMOUS_BODY_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteToLoad:
+    """A route whose module is imported when it is first called.
+
+    load  returns the route, with the same method, path and permission; may be called in any thread
+    """
+
+    method: str
+    path: str
+    permission: RoutePermission
+    load: Callable[[], Route]
+
+
+class LoadedRoutes(Sequence[Route]):
+    """Routes of which those are loaded that are looked at."""
+
+    def __init__(self, routes: Sequence[Route | RouteToLoad]) -> None:
+        self._routes = routes
+
+    @overload
+    def __getitem__(self, index: int) -> Route: ...
+    @overload
+    def __getitem__(self, index: slice) -> LoadedRoutes: ...
+    def __getitem__(self, index: int | slice) -> Route | LoadedRoutes:
+        if isinstance(index, slice):
+            return LoadedRoutes(self._routes[index])
+        route = self._routes[index]
+        return route.load() if isinstance(route, RouteToLoad) else route
+
+    def __len__(self) -> int:
+        return len(self._routes)
 
 
 def shape_of(path: str) -> tuple[str, ...]:

@@ -4,108 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache, partial
+from importlib import import_module
 
 from services.api.access.audit_table import audit_rule
 from services.api.access.permission_table import PERMISSIONS
 from services.api.access.rights.call_table import CALLS
 from services.api.access.route_permission import RoutePermission
-from services.api.http.routing import Route
+from services.api.http.routing import Route, RouteToLoad
 from services.api.routes import landing, pages, updates
-from services.api.routes.charts import metric_names, profiler, series, streams
-from services.api.routes.checkpoints import checkpoints, reports
-from services.api.routes.cluster import (
-    agents,
-    audit,
-    check,
-    cluster_message,
-    jobs,
-    limits,
-    maintenance,
-    master,
-    pool_bindings,
-    pools,
-    prometheus,
-    shares,
-    usage,
-    waiting,
-)
-from services.api.routes.experiments import actions, experiments, model_definitions, searches
-from services.api.routes.generic_tasks import generic_tasks
-from services.api.routes.interactive import launches, lifecycle
-from services.api.routes.models import models, versions
-from services.api.routes.search import tables
-from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
-from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
-from services.api.routes.users import groups, oauth, roles, scim, sessions, sso, tokens, users
-from services.api.routes.webhooks import event_webhooks, webhooks
-from services.api.routes.workspaces import activity, config_policies, namespaces, projects, templates, workspaces
+from services.api.routes.charts import profiler
+from services.api.routes.checkpoints import reports
+from services.api.routes.cluster import master
+from services.api.routes.tasks import allocations, context, logs, tasks
+from services.api.routes.trials import metrics, runs
+from services.api.routes.users import sessions
+from services.api.routes.when_called import CALLS as CALLS_OF
 
 _MODULES = (
-    activity,
-    agents,
     allocations,
-    audit,
-    sessions,
-    sso,
-    reports,
-    roles,
-    checkpoints,
-    cluster_message,
-    config_policies,
-    maintenance,
-    master,
-    actions,
-    experiments,
-    generic_tasks,
-    groups,
-    jobs,
-    landing,
-    launches,
-    lifecycle,
-    limits,
-    log_retention,
-    metric_names,
-    metrics,
-    model_definitions,
-    models,
-    namespaces,
-    oauth,
-    pages,
-    pool_bindings,
-    pools,
-    profiler,
-    projects,
-    prometheus,
-    run_actions,
-    runs,
-    scim,
-    tables,
-    searches,
-    series,
-    shares,
-    streams,
     context,
+    landing,
     logs,
+    master,
+    metrics,
+    pages,
+    profiler,
+    reports,
+    runs,
+    sessions,
     tasks,
-    templates,
-    tokens,
-    trials,
-    unmanaged,
     updates,
-    usage,
-    users,
-    versions,
-    waiting,
-    check,
-    webhooks,
-    event_webhooks,
-    workspaces,
 )
+"""What training processes call: they get no answer from a module that has been replaced since the api has started."""
 
 
 def all_routes() -> list[Route]:
     """The whole REST interface. Raises LookupError for a route without a row in access/permission_table.py."""
+    return [*_of_training(), *(route for module in CALLS_OF for route in _routes_of(module).values())]
+
+
+def routes_to_serve() -> list[Route | RouteToLoad]:
+    """The same, without what clients may never call. Raises the same."""
+    later = [
+        RouteToLoad(
+            method=method,
+            path=path,
+            permission=_permission(call),
+            load=partial(_load, module, call),
+        )
+        for module, calls in CALLS_OF.items()
+        for call in calls
+        for method, path in (call.split(),)
+    ]
+    return [*_of_training(), *later]
+
+
+def _of_training() -> list[Route]:
     return guarded(route for module in _MODULES for route in module.ROUTES)
+
+
+def _load(module: str, call: str) -> Route:
+    return _routes_of(module)[call]
+
+
+@cache
+def _routes_of(module: str) -> dict[str, Route]:
+    """By call. Imports the module."""
+    imported = import_module(f"{__package__}.{module}")
+    return {f"{route.method} {route.path}": route for route in guarded(imported.ROUTES)}
 
 
 def guarded(routes: Iterable[Route]) -> list[Route]:

@@ -24,7 +24,7 @@ from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.proxy.proxy import Proxy
 from services.api.queries.cluster.manager_health import is_reporting
 from services.api.routes import updates
-from services.api.routes.table import all_routes
+from services.api.routes.table import routes_to_serve
 from services.api.settings import HttpSettings
 from services.api.web.built_page import BuiltPage
 
@@ -34,7 +34,9 @@ PAGE_PREFIX: Final = "/det"
 def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Readiness) -> Starlette:
     """The ASGI application; its lifespan has to be entered before it is served."""
     cluster = app.cluster
-    routes = [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)]
+    routes = [
+        route for route in routes_to_serve() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)
+    ]
     if cluster.web.root:  # it has pages of its own for logins and for waiting
         routes = [route for route in routes if not f"{route.path}/".startswith(f"{PAGE_PREFIX}/")]
     application = build_application(

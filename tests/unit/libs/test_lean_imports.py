@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from services.api.routes.when_called import CALLS as ROUTES_LOADED_WHEN_CALLED
+
 ALL = (
     *("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm", "click", "multiprocessing"),
     *("http.server", "wsgiref", "prometheus_client.exposition", "argparse", "difflib"),
@@ -21,7 +23,10 @@ CONFIGURATIONS = ("libs.cluster", "libs.config.build", "libs.podspec", "libs.sea
 OF_FASTAPI = ("fastapi", "pydantic", "opentelemetry", "typing_inspection")
 OF_API = ("joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark", "urllib.request")
 CASES = {
-    "api.main": (*ALL, *PACKAGES, *OF_API, *OF_FASTAPI),
+    "api.main": (
+        *(*ALL, *PACKAGES, *OF_API, *OF_FASTAPI, "services.api.actions.experiments", "services.api.queries.search"),
+        *(f"services.api.routes.{module}" for module in ROUTES_LOADED_WHEN_CALLED),
+    ),
     "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
     "scheduler.acting": (*ALL, *PACKAGES, "cryptography", "fastapi", "uvicorn", "kubernetes"),
     "launcher.main": (*WITHOUT_SQLALCHEMY, *CONFIGURATIONS, "re2", "uvicorn", "typing_extensions"),  # of processes

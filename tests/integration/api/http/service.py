@@ -20,7 +20,7 @@ from services.api.http.builtin.health import HealthReport
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
-from services.api.http.routing import Route
+from services.api.http.routing import Route, RouteToLoad
 from services.api.wire.base import Int64, Message
 
 
@@ -203,7 +203,7 @@ ROUTES = [
 ]
 
 
-def application(world: World, **options: Any) -> Application:
+def application(world: World, routes: Sequence[Route | RouteToLoad] = ROUTES, **options: Any) -> Application:
     async def health() -> HealthReport:
         return HealthReport() if world.healthy else HealthReport(status="down", database="down")
 
@@ -213,4 +213,4 @@ def application(world: World, **options: Any) -> Application:
             raise world.refused
         return await authenticate(credentials)
 
-    return build_application(ROUTES, world, who, health=health, **options)
+    return build_application(routes, world, who, health=health, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,8 +18,12 @@ from structlog.testing import capture_logs
 from libs.errors import NotFound, Unauthenticated
 from libs.telemetry import value
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
+from services.api.access.route_permission import ANYBODY
+from services.api.http.call import Call
+from services.api.http.replies.reply import RawResponse
+from services.api.http.routing import Route, RouteToLoad
 from tests.harness.no_tls import NO_TLS
-from tests.integration.api.http.service import World, application
+from tests.integration.api.http.service import ROUTES, World, application
 
 USER = {"authorization": "Bearer hans"}
 
@@ -353,6 +358,58 @@ async def test_what_fastapi_routes_comes_after_what_starlette_routes(world: Worl
         assert (await client.get("/pages/first")).text == "of Starlette"
         assert (await client.get("/pages/second?size=2")).json() == {"name": "second", "size": 2}
         assert (await client.get("/pages/second?size=none")).status_code == 422
+
+
+async def test_a_route_is_loaded_for_its_first_call_while_others_are_answered(world: World) -> None:
+    loading, may_load = threading.Event(), threading.Event()
+    loads: list[str] = []
+
+    async def answer(_: Call[Any, Any, Any]) -> RawResponse:
+        return RawResponse(b"late")
+
+    def load() -> Route:
+        loads.append(threading.current_thread().name)
+        loading.set()
+        assert may_load.wait(60)
+        return Route(method="GET", path="/late", handler=answer, permission=ANYBODY, raw=True, summary="A late one")
+
+    late = RouteToLoad(method="GET", path="/late", permission=ANYBODY, load=load)
+    app = application(world, routes=[*ROUTES, late])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
+        first = asyncio.create_task(client.get("/late"))
+        assert await asyncio.to_thread(loading.wait, 60)
+        assert "database" in (await client.get("/health")).json()
+        assert not first.done()
+        may_load.set()
+        assert (await first).text == "late"
+        assert (await client.get("/late")).text == "late"
+        assert len(loads) == 1
+        assert loads != [threading.current_thread().name]
+        assert "A late one" in (await client.get("/docs/rest-api")).text
+        assert (await client.get("/api/v1/openapi.json")).json()["paths"]["/late"]["get"]["summary"] == "A late one"
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"), [("/late", {"message"}), ("/api/v1/late", {"error"})], ids=["outside", "of the interface"]
+)
+async def test_a_route_that_cannot_be_loaded_is_answered_and_tried_again(
+    world: World, path: str, shape: set[str]
+) -> None:
+    failures = [ImportError("a module that was replaced")]
+
+    async def answer(_: Call[Any, Any, Any]) -> RawResponse:
+        return RawResponse(b"late")
+
+    def load() -> Route:
+        if failures:
+            raise failures.pop()
+        return Route(method="GET", path=path, handler=answer, permission=ANYBODY)
+
+    app = application(world, routes=[RouteToLoad(method="GET", path=path, permission=ANYBODY, load=load)])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
+        refused = await client.get(path)
+        assert (refused.status_code, set(refused.json())) == (500, shape)
+        assert (await client.get(path)).text == "late"
 
 
 async def test_cors_is_off_unless_asked_for(world: World) -> None:

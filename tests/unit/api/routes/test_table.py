@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 
-from services.api.http.routing import shape_of
-from services.api.routes.table import all_routes
+import pytest
+
+from services.api import routes as package
+from services.api.http.routing import Route, RouteToLoad, shape_of
+from services.api.routes.table import all_routes, routes_to_serve
 from services.api.routes.users import scim
+from services.api.routes.when_called import CALLS as CALLS_OF
 from tests.scenarios.reference_endpoints import reference_endpoints
 
 PAGES = {"/", "/det", "/det/{rest:path}", "/det/interactive/{rest:path}", "/det/login", "/det/wait/{rest:path}"}
@@ -62,6 +68,33 @@ def test_what_makes_something_is_never_made_twice() -> None:
         "task/logs",
         "/task-logs",
     }
+
+
+@pytest.mark.parametrize("module", CALLS_OF)
+def test_the_calls_of_a_module_that_is_loaded_when_called_are_written_down(module: str) -> None:
+    routes = import_module(f"{package.__name__}.{module}").ROUTES
+    assert sorted(CALLS_OF[module]) == sorted(f"{route.method} {route.path}" for route in routes)
+
+
+def test_every_module_with_routes_is_in_the_table() -> None:
+    served = {f"{route.method} {route.path}" for route in routes_to_serve()}
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        for route in getattr(import_module(found.name), "ROUTES", ()):
+            assert f"{route.method} {route.path}" in served, found.name
+
+
+def test_what_is_loaded_when_it_is_called_is_what_was_announced() -> None:
+    later = [route for route in routes_to_serve() if isinstance(route, RouteToLoad)]
+    loaded = [route.load() for route in later]
+    described = [(route.method, route.path, route.permission) for route in loaded]
+    assert described == [(route.method, route.path, route.permission) for route in later]
+    at_once = [route for route in routes_to_serve() if isinstance(route, Route)]
+    assert [*at_once, *loaded] == all_routes()
+
+
+def test_what_training_processes_call_is_loaded_at_the_start() -> None:
+    later = [route.load() for route in routes_to_serve() if isinstance(route, RouteToLoad)]
+    assert [route.path for route in later if route.idempotent] == ["/api/v1/notebooks/{notebookId}/report_idle"]
 
 
 def test_an_idle_api_carries_no_numerics() -> None:
