@@ -130,6 +130,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     blocked_nodes: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     """The only ones that its pods may run on, where pods have to be near each other; () is all."""
+    preferred_nodes: tuple[str, ...] = ()
+    """Where the planner saw room for pods that may run anywhere."""
     priority: int | None = None
     submitted_at: datetime | None = None
     """When the job of the task was submitted."""

@@ -154,7 +154,8 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=int(shm_size) if shm_size is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
-            nodes=self._nodes(row),
+            nodes=self._given(row, bound=True),
+            preferred_nodes=self._given(row, bound=False),
             priority=row.priority,
             submitted_at=task["submitted_at"],
             queue_position=_position(task),
@@ -208,7 +209,8 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=stored.shm_size_bytes if stored.shm_size_bytes is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
-            nodes=self._nodes(row),
+            nodes=self._given(row, bound=True),
+            preferred_nodes=self._given(row, bound=False),
             priority=row.priority,
             submitted_at=task["submitted_at"],
             queue_position=_position(task),
@@ -225,21 +227,19 @@ class TaskMaterial:
         on_kubernetes = self._cluster.resource_manager.marks_disabled_nodes
         return tuple(sorted({*row.blocked_nodes, *(() if on_kubernetes else self._disabled_nodes)}))
 
-    def _nodes(self, row: AllocationRow) -> tuple[str, ...]:
-        """Those that it was given, for gangs of pools with a topology: others may not be near each other.
+    def _given(self, row: AllocationRow, *, bound: bool) -> tuple[str, ...]:
+        """The nodes that it was given, if its pods are bound to them, or else if they are not.
 
-        Others are left to the scheduler of the cluster, which knows better what has become of the nodes since. So are
-        those of launchers that see no nodes: what they were given are names that no node has.
+        Gangs of pools with a topology are, as other nodes may not be near each other. All others only prefer theirs, or
+        nodes and racks that plans keep whole would be opened all the same: the scheduler of the cluster decides, which
+        knows better what has become of the nodes since. What launchers that see no nodes were given are names that no
+        node has.
         """
         pool = self._cluster.pool(row.pool)
-        if (
-            not self._sees_nodes
-            or row.num_pods == 1
-            or pool is None
-            or self._cluster.scheduler_of(pool).topology is None
-        ):
+        if not self._sees_nodes or pool is None:
             return ()
-        return tuple(sorted({place["node"] for place in row.places}))
+        is_bound = row.num_pods > 1 and self._cluster.scheduler_of(pool).topology is not None
+        return tuple(sorted({place["node"] for place in row.places})) if bound is is_bound else ()
 
     def _owner(self, task: Row) -> Owner:
         return owner_of_task(

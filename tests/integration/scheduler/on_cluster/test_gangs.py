@@ -99,6 +99,17 @@ async def test_half_of_a_gang_does_not_start_when_a_node_is_drained(cluster_pool
     assert row["exit_kind"] == ""
 
 
+async def test_small_tasks_go_to_the_node_that_is_in_use(cluster_pool: ClusterPool) -> None:
+    """By itself, the scheduler of a cluster spreads them."""
+    experiments = [await cluster_pool.gang(2, runs_s=None) for _ in range(4)]
+    for experiment in experiments:
+        await cluster_pool.until_running(experiment, 1)
+    nodes = {pod["spec"]["nodeName"] for experiment in experiments for pod in await cluster_pool.pods(experiment)}
+    assert len(nodes) == 1
+    rows = [row for experiment in experiments for row in await cluster_pool.api.allocations(experiment)]
+    assert {place["node"] for row in rows for place in row["places"]} == nodes
+
+
 async def _is_assigned(pool: ClusterPool, experiment: int) -> bool:
     return any(row["assigned_at"] is not None for row in await pool.api.allocations(experiment))
 

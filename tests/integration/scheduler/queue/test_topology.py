@@ -58,6 +58,9 @@ async def test_a_gang_waits_for_room_in_one_rack(world: World) -> None:
         assert await _places(w, waiting) == ["a1", OBSERVED]
         assert _bound_to(w, started) == ("a1", OBSERVED)
         assert _bound_to(w, single) == ()
+        spec = w.launcher.specs[single].spec
+        assert spec is not None
+        assert list(spec.preferred_nodes) == await _places(w, int(single.partition(".")[0]))
 
 
 async def test_what_no_rack_can_hold_says_so(world: World) -> None:
@@ -120,7 +123,7 @@ async def test_where_no_nodes_are_seen_a_gang_is_bound_to_none(world: World) -> 
         async with background(w.scheduler(QUICK).run()):
             again = msgspec.json.decode((await eventually(lambda: bucket.get(key))).value, type=Order)
         assert again.spec is not None
-        assert again.spec.nodes == ()
+        assert again.spec.nodes == again.spec.preferred_nodes == ()
 
 
 async def offer(w: World) -> None:

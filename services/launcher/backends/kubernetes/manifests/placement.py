@@ -1,4 +1,5 @@
-"""Keeps pods off nodes that are disabled or excluded, and on those that they were given, whatever their user says.
+"""Keeps pods off nodes that are disabled or excluded, and on those that they were given, whatever their user says; and
+has the cluster prefer where the planner saw room, unless their user prefers other nodes.
 
 Terms of a node selector are alternatives, so a restriction has to stand in each of them.
 Source: docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 4.6;
@@ -16,12 +17,23 @@ from services.launcher.backends.kubernetes.manifests.pod_fields import object_at
 Json = dict[str, Any]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_MOST = 100
+"""The largest weight that there is: of two preferred nodes neither is better."""
 
 
-def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str], nodes: Sequence[str] = ()) -> Json:
+def placed(
+    user_spec: Json,
+    *,
+    cluster_id: str,
+    blocked_nodes: Sequence[str],
+    nodes: Sequence[str] = (),
+    preferred: Sequence[str] = (),
+) -> Json:
     """The pod's ``affinity`` with our restrictions. ``user_spec`` is left unchanged. Raises InvalidRequest.
 
-    nodes  the only ones that it may run on; () is all
+    nodes      the only ones that it may run on; () is all
+    preferred  those on which it runs where there still is room
     """
     affinity = object_at(user_spec, "affinity", "spec")
     node_affinity = object_at(affinity, "nodeAffinity", "spec.affinity")
@@ -35,7 +47,13 @@ def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str], no
         _restricted(term, cluster_id, blocked_nodes, node) for term in kept or [{}] for node in (*nodes,) or ("",)
     ]
     node_affinity[_REQUIRED] = {**required, "nodeSelectorTerms": restricted}
+    if preferred and not node_affinity.get(_PREFERRED):
+        node_affinity[_PREFERRED] = [{"weight": _MOST, "preference": _only(node)} for node in preferred]
     return {**affinity, "nodeAffinity": node_affinity}
+
+
+def _only(node: str) -> Json:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
 
 
 def _restricted(term: Json, cluster_id: str, blocked_nodes: Sequence[str], own: str) -> Json:

@@ -98,6 +98,7 @@ def pod_template(
             cluster_id=traits.cluster_id,
             blocked_nodes=spec.blocked_nodes,
             nodes=spec.pod_nodes or (spec.nodes if traits.sees_nodes else ()),
+            preferred=spec.preferred_nodes if traits.sees_nodes else (),
         ),
         "initContainers": [*before, init_container(spec, archives=files.archives, mounts=mounted.init)],
         "containers": [*others, main_container(spec, traits, own, env=environment.entries, mounts=mounted.main)],

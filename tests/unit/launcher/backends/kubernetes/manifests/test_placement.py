@@ -6,6 +6,7 @@ import pytest
 
 from services.launcher.backends.kubernetes.manifests.placement import placed
 
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DISABLED = {"key": "determined.ai/cluster-id-c", "operator": "DoesNotExist"}
 
@@ -75,3 +76,21 @@ def test_a_pod_that_was_given_nodes_runs_on_no_other() -> None:
         )
         for node in ("a", "b")
     ]
+
+
+def test_where_the_planner_saw_room_is_preferred() -> None:
+    found = placed({}, cluster_id="c", blocked_nodes=(), preferred=("a", "b"))["nodeAffinity"]
+    assert found[REQUIRED]["nodeSelectorTerms"] == [{"matchExpressions": [DISABLED]}]
+    assert found[PREFERRED] == [
+        {
+            "weight": 100,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
+        }
+        for node in ("a", "b")
+    ]
+
+
+def test_what_the_user_prefers_is_left_alone() -> None:
+    own = [{"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}]
+    spec = {"affinity": {"nodeAffinity": {PREFERRED: own}}}
+    assert placed(spec, cluster_id="c", blocked_nodes=(), preferred=("a",))["nodeAffinity"][PREFERRED] == own
