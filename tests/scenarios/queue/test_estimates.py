@@ -80,7 +80,12 @@ ROWS = [
     Row("what never fits has no estimate", {"n": 8}, "a 16; b 8", "a=- b=0"),
     Row("more important requests go first", {"n": 8}, "r 8@n; a 8[50]; b 8[10]", "b=60 a=120"),
     Row(
-        "victims leave within a minute, and come back", {"n": 8}, "r 8[50]@n; a 8[10]; b 8[50]", "a=1", policy=PREEMPTS
+        "victims leave within a minute, and come back",
+        {"n": 8},
+        "r 8[50]@n; a 8[10]; b 8[50]",
+        "a=1",
+        policy=PREEMPTS,
+        basis={"a": "it gets 8 slots from 1 task that runs now, which leaves to make room"},
     ),
     Row("ends that lie close together are one instant", {"n": 2}, "r 1@n; s 1@n; a 1; b 1", "a=62 b=62", ends="s=62"),
     Row(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,9 @@ from services.scheduler.plan.forecast.replay import ExpectedStart, Replay
 from services.scheduler.plan.forecast.run_times import IN_WORDS, Knowledge
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+
+_ABOUT: Final = timedelta(minutes=1)
+"""Instants that lie closer together are one to people."""
 
 
 class ExpectedEnd(Struct, frozen=True):
@@ -87,7 +90,9 @@ def _basis(start: ExpectedStart, ahead: Ahead, ends: Mapping[str, ExpectedEnd], 
         held = _count(sum(start.freed.values()), "slot") if ahead.slots or sum(start.freed.values()) else "room"
         several = f"{len(start.freed)} tasks that run now, the last of which"
         whom = "1 task that runs now, which" if len(start.freed) == 1 else several
-        parts.append(f"it gets {held} from {whom} is expected to end at {in_utc(last.at)} {IN_WORDS[last.known_from]}")
+        ends_at = f"is expected to end at {in_utc(last.at)} {IN_WORDS[last.known_from]}"
+        leaves = "leaves to make room" if len(start.freed) == 1 else "is to leave to make room"
+        parts.append(f"it gets {held} from {whom} {leaves if start.at + _ABOUT < last.at else ends_at}")
     if start.freed_by_queue:
         are = "is" if start.freed_by_queue == 1 else "are"
         parts.append(f"{_count(start.freed_by_queue, 'task')} of the queue {are} expected to run there before")
