@@ -126,15 +126,6 @@ class BlockedRequests:
             head.reservation = found
         return head.reservation is not None
 
-    def reserve_again(self) -> None:
-        """Keep room anew for the heads, in their order: others may leave by now that were not leaving then."""
-        self._occupancy.forget_reservations()
-        for head in self._heads.values():
-            found = self._occupancy.find_reservation(head.request)
-            head.reservation = found if found is not None and head.keeps_room(found) else None
-            if head.reservation is not None:
-                self._occupancy.keep(head.request, head.reservation)
-
     def is_head(self, request: PendingAllocation) -> bool:
         """Whether it is the first of its level that has no room."""
         return any(head.request is request for head in self._heads.values())

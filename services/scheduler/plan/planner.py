@@ -35,7 +35,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
     passes = _Passes(pool, memo)
     made = looked = passes.run()
     for _ in range(LOOKS if len(pool.pending) <= LOOKED_AT_AGAIN else 0):
-        if is_settled(looked):
+        if is_settled(looked, pool.policy):
             break
         pool = carried_out(pool, looked)
         passes = _Passes(pool, memo)

@@ -32,7 +32,6 @@ from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.occupancy import Occupancy
 from services.scheduler.plan.room.stock import Stock
-from services.scheduler.plan.settling import LOOKED_AT_AGAIN
 from services.scheduler.plan.snapshot import PendingAllocation, Placement, PoolSnapshot
 
 _NOTHING: Final[Mapping[str, PendingAllocation]] = {}
@@ -79,10 +78,6 @@ class QueuePass:
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
-        self._looks_again = divides and len(pool.pending) <= LOOKED_AT_AGAIN
-        self._closed: list[QueueClass] = []
-        """Where shares decide: classes without room, to be looked at once more when others have started."""
-        self._shares_changed = False
         self._alone: Counter[Names | None] = Counter()
         """Requests of the present level without room whose classes went on, by the nodes that they may use."""
         self._decisions: dict[str, Decision] = {}
@@ -93,22 +88,7 @@ class QueuePass:
     def run(self) -> Plan:
         self._release_excess()
         longest_blocked, requests = self._split(self._settle_nominations())
-        longest_blocked = self._pass(self._order(requests), longest_blocked)
-        if longest_blocked is not None:
-            self._look_at_alone(longest_blocked)
-        while self._shares_changed and self._tree is not None and self._closed:
-            self._look_again(self._tree)
-        self._leave_level()
-        return Plan(
-            decisions=tuple(self._decisions.values()),
-            preempted=tuple(self._preempted),
-            nominated=tuple(self._nominated),
-            blocked=self._blocked.seen(),
-            moved=tuple(self._moved),
-        )
-
-    def _pass(self, order: QueueOrder, longest_blocked: PendingAllocation | None) -> PendingAllocation | None:
-        """Look at the classes of ``order``; ``longest_blocked`` if its turn has not come."""
+        order = self._order(requests)
         while (queue := order.pop()) is not None:
             if longest_blocked is not None and not self._has_less(queue.first, longest_blocked):
                 order.put_back(queue)
@@ -120,37 +100,16 @@ class QueuePass:
                 self._look_at(queue, order)
                 if longest_blocked is not None and isinstance(self._decisions[request.allocation], Start):
                     longest_blocked = msgspec.structs.replace(longest_blocked, overtaken=longest_blocked.overtaken + 1)
-        return longest_blocked
-
-    def _look_again(self, tree: ShareTree) -> None:
-        """Look once more at those without room: the shares of others have grown since it was their turn, so they may
-        pass them, or take their places. Otherwise the next plan would, though nothing has happened."""
-        closed, self._closed, self._shares_changed = self._closed, [], False
-        self._preemption.try_again()
-        self._blocked.reserve_again()
-        by_owner: dict[str, list[QueueClass]] = {}
-        for each in closed:
-            by_owner.setdefault(owner_of(each.first), []).append(each)
-        order = FairShareOrder(tree, by_owner)
-        while (queue := order.pop()) is not None:
-            request = queue.first
-            if self._limits.reached(request, queue.rank[0]) is None and self._starts_after_all(queue):
-                queue.advance()
-                order.put_back(queue)
-            else:
-                order.close(queue)
-                self._closed.append(queue)
-
-    def _starts_after_all(self, queue: QueueClass) -> bool:
-        """Whether the first of ``queue`` starts, or others leave for it."""
-        request = queue.first
-        clearance = self._blocked.clearance(request)
-        start, in_reserved = self._find_start(request, clearance)
-        if start is None:
-            return self._make_room(queue, clearance)
-        self._blocked.started(in_reserved=in_reserved, request=request)
-        self._start(request, start)
-        return True
+        if longest_blocked is not None:
+            self._look_at_alone(longest_blocked)
+        self._leave_level()
+        return Plan(
+            decisions=tuple(self._decisions.values()),
+            preempted=tuple(self._preempted),
+            nominated=tuple(self._nominated),
+            blocked=self._blocked.seen(),
+            moved=tuple(self._moved),
+        )
 
     def lacks_room(self, request: PendingAllocation) -> bool:
         """Whether there is no room for it after the plan, not even when those have left that are leaving."""
@@ -266,8 +225,6 @@ class QueuePass:
                 self._blocked.block(request, level)
                 self._blocked_here.append(queue)
                 order.block(level)
-                if self._looks_again:
-                    self._closed.append(queue)
             self._close(queue, reason, order, detail=detail)
             if reason is self._no_room:
                 missing = self._free_room.missing_for(request)
@@ -370,7 +327,6 @@ class QueuePass:
         self._limits.start(request)
         if self._tree is not None:
             self._tree.add(owner_of(request), request.slots)
-            self._shares_changed = True
 
     def _keep_limit(self, request: PendingAllocation, reached: Reached, level: int) -> None:
         """What is less important must not use up what ``request`` waits for, unless it could not start anyway."""

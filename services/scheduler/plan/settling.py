@@ -1,9 +1,10 @@
-"""Goes on with a plan that asks others to leave until it has nothing left to do, so that the next one, made of the same
-moment, changes nothing.
+"""Goes on with a plan until it has nothing left to do, so that the next one, made of the same moment, changes nothing.
 
 Room is kept for the first request of a level before those behind it are looked at. Where one of these takes a place of
 somebody who leaves, the first may get another place than before, and what was kept for it is open to those that had
-been refused. Whoever looks at the queue again finds that; so a plan does it itself, in as many looks as it takes.
+been refused. Where shares decide, shares grow while the queue is looked at, and those that have less by then may pass,
+or take the places of others. Whoever looks at the queue again finds that; so a plan does it itself, in as many looks as
+it takes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from services.scheduler.plan.decisions import Plan, Start
 from services.scheduler.plan.lifecycle import started
 from services.scheduler.plan.limits.hours import charge_s
 from services.scheduler.plan.remembered import remembered
-from services.scheduler.plan.snapshot import HeldAllocation, HourLimit, PendingAllocation, PoolSnapshot, SlotLimit
+from services.scheduler.plan.snapshot import (
+    HeldAllocation,
+    HourLimit,
+    PendingAllocation,
+    PoolPolicy,
+    PoolSnapshot,
+    SlotLimit,
+)
 
 LOOKED_AT_AGAIN: Final = 500
 """Requests that are looked at again: each look costs as much as the first. In longer queues the next plan goes on."""
@@ -26,9 +34,11 @@ LOOKS: Final = 16
 """More than any plan is known to need."""
 
 
-def is_settled(made: Plan) -> bool:
-    """Whether ``made`` asks nobody to leave, and gives no places to anybody or back."""
-    return not (made.preempted or made.moved or made.nominated)
+def is_settled(made: Plan, policy: PoolPolicy) -> bool:
+    """Whether ``made`` asks nobody to leave, gives no places to anybody or back, and starts nothing by which shares
+    grow."""
+    divides = policy.queue in ("fair_share", "round_robin")
+    return not (made.preempted or made.moved or made.nominated or (divides and any(made.starts)))
 
 
 def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:

@@ -60,10 +60,6 @@ class Preemption:
         self._failed: dict[tuple[object, ...], tuple[float, Rank | None]] = {}
         self._waves_left = _WAVES
 
-    def try_again(self) -> None:
-        """Shares have changed: what failed may not fail any more."""
-        self._failed = {}
-
     def exclude(self, allocation: str) -> None:
         """It leaves for another reason."""
         self._gone.add(allocation)

@@ -344,13 +344,6 @@ class Occupancy:
             self._stock.keep(place.node, demand.requests, pods, reservation.until)
         self._in_step(place.node for place in reservation.places)
 
-    def forget_reservations(self) -> None:
-        """Nothing is kept any more but for those who were nominated, or were promised room."""
-        self._stock.forget_reservations()
-        self._reserved.clear()
-        self._kept.clear()
-        self._open = self._later = self._later_reserved = None
-
     def _took(self, request: PendingAllocation, placements: tuple[Placement, ...]) -> None:
         ends_at = NEVER if request.runs_for is None else self._pool.now + request.runs_for
         pods = tuple((place.node, place.slots) for place in placements)

@@ -153,11 +153,6 @@ class Stock:
             self._kept.add(node, ((resource, max(amount * count - left_over, 0)),))
         self._reserved.add(node, requests, count)
 
-    def forget_reservations(self) -> None:
-        """Nothing is kept for those who have reservations."""
-        self._kept.clear()
-        self._reserved.clear()
-
     def free_at(self, node: str, requests: Amounts, count: int, now: datetime) -> datetime:
         """When so many pods find enough there beside those for whom room is kept; NEVER if nobody knows."""
         unreserved = self._unreserved(node)
