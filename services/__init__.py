@@ -26,7 +26,10 @@ defer_imports(
         "nats.js.client": {"email.parser": ("BytesParser",)},
         "nats.js.manager": {"email.parser": ("BytesParser",)},
         "shutil": {"bz2": (), "lzma": ()},
-        "sqlalchemy.util.compat": {"importlib.metadata": ()},  # dialects that others have installed
+        "sqlalchemy.util.compat": {
+            "importlib.metadata": (),  # dialects that others have installed
+            "sysconfig": {"get_config_var": lambda _: int("t" in sys.abiflags)},  # Py_GIL_DISABLED, one of a thousand
+        },
         "sqlalchemy.util.langhelpers": {"importlib.metadata": ()},
         "starlette.exceptions": {"http.client": ()},
         "starlette.middleware.errors": {"html": ()},
@@ -40,6 +43,7 @@ defer_imports(
         "services.api.downloads.archives": {"tarfile": (), "zipfile": ()},
         "services.api.http.builtin.openapi": {"html": ()},
         "services.api.proxy.responses": {"html": ()},
+        "services.api.proxy.tunnels.handshake": {"h11": ()},
         "services.api.routes.cluster.usage": {"csv": ()},
         "services.api.routes.users.sessions": {"email.utils": ()},
         "services.api.routes.users.sso": {"email.utils": (), "html": ()},

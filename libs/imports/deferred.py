@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from importlib.abc import Loader  # it would load what reads files in packages, and what that loads
 
-Deferred = Mapping[str, Sequence[str]]
+Deferred = Mapping[str, Sequence[str] | Mapping[str, Callable[..., Any]]]
 
 
 def defer_imports(importers: Mapping[str, Deferred]) -> None:
     """From now on, these modules find stand-ins of what they import, unless it is loaded already.
 
     importers  module -> what it imports -> what it takes from there and calls: what the call returns is made when it is
-               used. Other names load what they are taken from at once
+               used, or is what a function says that is given for it. Other names load what they are taken from at once
     """
     sys.meta_path.insert(0, _Finder(importers))
 
@@ -77,10 +77,11 @@ def _standing_in(deferred: Deferred) -> Iterator[None]:
 
 
 class _StandIn(ModuleType):
-    def __init__(self, name: str, called: Sequence[str]) -> None:
+    def __init__(self, name: str, called: Sequence[str] | Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(name)
-        for each in called:
-            setattr(self, each, self._maker(each))
+        given = called if isinstance(called, Mapping) else {each: self._maker(each) for each in called}
+        for each, function in given.items():
+            setattr(self, each, function)
 
     def leave(self) -> None:
         """Let the next import find the module."""

@@ -68,6 +68,14 @@ def test_what_is_loaded_already_is_found_as_ever(package: str) -> None:
     assert vars(importlib.import_module(package))[HEAVY] is heavy
 
 
+def test_a_function_that_is_given_is_called_instead(package: str) -> None:
+    defer_imports({package: {HEAVY: {"Parser": lambda text: f"not {text}"}}})
+    imported = importlib.import_module(package)
+    assert imported.parser == "not given"
+    assert HEAVY not in sys.modules
+    assert imported.value() == 7
+
+
 def test_names_that_are_not_there_are_missed(package: str) -> None:
     imported = importlib.import_module(package)
     with pytest.raises(AttributeError, match="nothing"):

@@ -16,7 +16,7 @@ ALL = (
     *("http.server", "wsgiref", "prometheus_client.exposition", "argparse", "difflib"),
     *("email.parser", "html", "http.client", "logging.config", "socketserver", "configparser", "tarfile"),
 )
-PACKAGES = ("importlib.metadata", "zipfile", "csv", "bz2", "lzma")
+PACKAGES = ("sysconfig", "importlib.metadata", "zipfile", "csv", "bz2", "lzma")
 """What tells of installed packages, which pydantic looks through for plugins."""
 WITHOUT_SQLALCHEMY = (*ALL, *PACKAGES, "cryptography", "fastapi", "kubernetes", "sqlalchemy")
 CONFIGURATIONS = ("libs.cluster", "libs.config.build", "libs.podspec", "libs.searchers")
@@ -24,7 +24,15 @@ OF_FASTAPI = ("fastapi", "pydantic", "opentelemetry", "typing_inspection")
 OF_API = ("joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark", "urllib.request")
 CASES = {
     "api.main": (
-        *(*ALL, *PACKAGES, *OF_API, *OF_FASTAPI, "services.api.actions.experiments", "services.api.queries.search"),
+        *(
+            *ALL,
+            *PACKAGES,
+            *OF_API,
+            *OF_FASTAPI,
+            "h11",
+            "services.api.actions.experiments",
+            "services.api.queries.search",
+        ),
         *(f"services.api.routes.{module}" for module in ROUTES_LOADED_WHEN_CALLED),
     ),
     "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
@@ -116,6 +124,7 @@ assert starlette.middleware.errors.html.escape("<") == openapi.html.escape("<") 
 assert asyncpg.connect_utils.configparser.ConfigParser().sections() == []
 assert nats.js.manager.BytesParser().parsebytes(b"Name: value").items() == [("Name", "value")]
 assert list(reading.parser.BytesHeaderParser().parsebytes(b"Name: value")) == ["Name"]
+assert sqlalchemy.util.compat.freethreading == ("t" in sys.abiflags)
 assert sqlalchemy.util.compat.importlib_metadata_get("sqlalchemy.dialects") is not None
 assert archives.zipfile.ZipInfo("name").filename == "name"
 packed = pack_context(())
