@@ -1,7 +1,7 @@
 """Milliseconds of a plan of 10,000 requests on 1,000 nodes with 8 slots, where 2,000 allocations run, for each policy,
-beside a bare pass over the same structs; the same where more than slots is known of nodes and pods, beside slots alone;
-the same where gangs are to be in one rack or zone, beside gangs that may be anywhere; and how a plan grows from 1,000
-to 100,000 requests.
+beside a bare pass over the same structs; the same where each job is a share, beside shares of users; where more than
+slots is known of nodes and pods, beside slots alone; where gangs are to be in one rack or zone, beside gangs that may
+be anywhere; and how a plan grows from 1,000 to 100,000 requests.
 
 The growth is printed as that to the power of which it grows: 1 is linear. docs/architecture.md 8 asks for less than a
 second for 100,000 requests.
@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
@@ -50,6 +52,11 @@ async def measure(_: BenchSystem) -> list[Result]:
         pool = snapshot(NODES, REQUESTS, policy)
         bare, took = _alternately(lambda: _bare_pass(pool), lambda: plan(pool))  # noqa: B023
         results.append(_result(f"plan of 10k requests, {name}", took, bare, goal=20))
+    for name in ("fair share", "round robin"):
+        of_users = snapshot(NODES, REQUESTS, POLICIES[name])
+        pool = _by_job(of_users)
+        without, took = _alternately(lambda: plan(of_users), lambda: plan(pool))  # noqa: B023
+        results.append(_result(f"with each job a share, {name}", took, without, goal=3))
     for name, policy in POLICIES.items():
         slots_alone = snapshot(NODES, REQUESTS, policy)
         pool, memo = with_requirements(slots_alone), EligibilityMemo()
@@ -99,6 +106,15 @@ def snapshot(nodes: int, waiting: int, policy: PoolPolicy) -> PoolSnapshot:
         max_slots_by_job={f"j{number}": 4 for number in range(0, waiting, 10)},
         policy=policy,
         now=NOW,
+    )
+
+
+def _by_job(pool: PoolSnapshot) -> PoolSnapshot:
+    """The same where each job has a share within that of its user, as in pools that are divided by users."""
+    return msgspec.structs.replace(
+        pool,
+        held=tuple(msgspec.structs.replace(one, share=f"{one.share}/{one.job}") for one in pool.held),
+        pending=tuple(msgspec.structs.replace(one, share=f"{one.share}/{one.job}") for one in pool.pending),
     )
 
 

@@ -98,10 +98,16 @@ class BlockedRequests:
         self._preempts = pool.policy.preempts
         self._heads: dict[tuple[int, Names | None], _Head] = {}
         """By level and the nodes that they may use: those of other nodes are in nobody's way."""
+        self._near: dict[Names | None, list[_Head]] = {}
+        """Heads by the nodes that somebody may use, as asked for since the last of them came."""
         self._before: list[_Head] = []
         """Heads of levels that are more important than the present one."""
         self._count_before: Counter[Names | None] = Counter()
         self._sharing: dict[tuple[Names, Names], bool] = {}
+
+    def __len__(self) -> int:
+        """Levels and sets of nodes on which something is blocked."""
+        return len(self._heads)
 
     def leave_level(self, counted: Mapping[Names | None, int]) -> None:
         """Go on with a less important level; ``counted`` requests of the one before have no room, by the nodes that
@@ -119,6 +125,7 @@ class BlockedRequests:
         if (level, nodes) in self._heads or len(self._heads) >= _MOST_HEADS or self._is_first_anywhere(request):
             return False
         head = self._heads[level, nodes] = _Head(request, nodes, self._pool)
+        self._near = {}
         sure_until = NEVER if head.is_final else self._pool.now + _SOON
         found = self._occupancy.find_reservation(request, sure_until=sure_until)
         if found is not None and head.keeps_room(found):
@@ -130,7 +137,13 @@ class BlockedRequests:
         """Whether it is the first of its level that has no room."""
         return any(head.request is request for head in self._heads.values())
 
+    def passes(self, request: PendingAllocation, nodes: Names | None) -> bool:
+        """Whether all that are in its way on the nodes that it may use let it pass, as its share has less."""
+        heads = self._heads_on(nodes)
+        return bool(heads) and all(self._gives_way(request, head.request) for head in heads)
+
     def clearance(self, request: PendingAllocation) -> Clearance:
+        """That of everybody who is like ``request``, whatever their shares have."""
         nodes = self._nodes_of(request)
         heads = self._heads_on(nodes)
         if not heads:  # there may be more that are blocked than have a place among them
@@ -178,9 +191,10 @@ class BlockedRequests:
 
     def _heads_on(self, nodes: Names | None) -> list[_Head]:
         """Those that may use some of these nodes, too."""
-        if nodes is None:
-            return list(self._heads.values())
-        return [head for head in self._heads.values() if self._share(head.nodes, nodes)]
+        found = self._near.get(nodes)
+        if found is None:
+            found = self._near[nodes] = [head for head in self._heads.values() if self._share(head.nodes, nodes)]
+        return found
 
     def _count_ahead(self, nodes: Names | None) -> int:
         if not self._count_before:
@@ -198,8 +212,6 @@ class BlockedRequests:
 
     def _is_out_of_the_way(self, request: PendingAllocation, heads: list[_Head]) -> bool:
         if self._ends_in_time(request, heads):
-            return True
-        if all(self._gives_way(request, head.request) for head in heads):
             return True
         if not (self._preempts and request.preemptible) or is_resting(request, self._pool):
             return False

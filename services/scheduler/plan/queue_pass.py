@@ -22,6 +22,7 @@ from services.scheduler.plan.limits.limits import Limits
 from services.scheduler.plan.missing import Missing
 from services.scheduler.plan.nodes.eligible import Names
 from services.scheduler.plan.ordering.fair_share import FairShareOrder, ShareTree, owner_of
+from services.scheduler.plan.ordering.in_vain import LooksInVain
 from services.scheduler.plan.ordering.order import QueueOrder, RankOrder
 from services.scheduler.plan.ordering.queue_classes import QueueClass, classify
 from services.scheduler.plan.ordering.ranking import ranking
@@ -35,6 +36,7 @@ from services.scheduler.plan.room.stock import Stock
 from services.scheduler.plan.snapshot import PendingAllocation, Placement, PoolSnapshot
 
 _NOTHING: Final[Mapping[str, PendingAllocation]] = {}
+_UNLIMITED: Final = PoolSnapshot(nodes=None)
 _OWN: Final = frozenset(
     {
         WaitReason.TOO_LARGE,
@@ -67,15 +69,18 @@ class QueuePass:
         self._occupancy = Occupancy(pool, demands, stock, auxiliary=auxiliary)
         self._missing = Missing(pool, demands.eligible)
         self._free_room = FreeRoom(self._occupancy)
-        self._limits = Limits(pool)
+        # They are of slots, and auxiliary tasks have none.
+        self._limits = Limits(_UNLIMITED if auxiliary else pool)
         self._held = [one for one in pool.held if bool(one.slots) is not auxiliary]
         self._pending = [one for one in pool.pending if bool(one.slots) is not auxiliary]
         # Without slots there is nothing to be divided: who came first comes first (docs/reference/scheduling.md 5.3).
         divides = pool.policy.queue in ("fair_share", "round_robin") and not auxiliary
         self._tree = self._tree_of_shares() if divides else None
-        self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, auxiliary=auxiliary)
+        self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, self._held)
         self._consolidation = Consolidation(pool, self._occupancy, movable)
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
+        self._in_vain = LooksInVain()
+        self._nodes_of_kind: dict[int | None, Names | None] = {}
         self._level: int | None = None
         self._blocked_here: list[QueueClass] = []
         self._alone: Counter[Names | None] = Counter()
@@ -149,6 +154,7 @@ class QueuePass:
             requests,
             rank=self._rank,
             share=owner_of if tree is not None else lambda _: "",
+            kind=self._occupancy.demands.kind,
             limited_jobs=self._pool.max_slots_by_job,
             rests=lambda request: is_resting(request, self._pool),
         )
@@ -158,8 +164,7 @@ class QueuePass:
 
     def _release_excess(self) -> None:
         """Those of jobs that hold more than they may now leave, the newest first."""
-        newest_first = sorted(self._held, key=self._rank, reverse=True)
-        for one in self._limits.excess(newest_first):
+        for one in self._limits.excess(self._held, self._rank):
             self._preemption.exclude(one.allocation)
             self._consolidation.exclude(one.allocation)
             self._preempted.append(Preempt(one.allocation, ""))
@@ -212,19 +217,24 @@ class QueuePass:
             self._keep_limit(request, reached, level)
             self._close(queue, reached.reason, order, detail=reached.detail)
             return
-        clearance = self._blocked.clearance(request)
-        start, in_reserved = self._find_start(request, clearance)
+        clearance = self._clearance(queue)
+        why = self._in_vain.of(queue, clearance)
+        start, in_reserved = self._find_start(request, clearance) if why is None else (None, False)
         if start is not None:
             self._blocked.started(in_reserved=in_reserved, request=request)
             self._start(request, start)
-        elif self._waits_for_those_who_leave(request, level):
+        elif why is None and self._waits_for_those_who_leave(request, level):
             order.block(level)
         elif not self._make_room(queue, clearance):
-            reason, detail = self._why(request)
+            is_new = why is None
+            reason, detail = why or self._why(request)
             if reason not in _OWN:
-                self._blocked.block(request, level)
                 self._blocked_here.append(queue)
-                order.block(level)
+            if is_new:
+                self._in_vain.note(queue, clearance, (reason, detail))
+                if reason not in _OWN:
+                    self._block(request, level)
+                    order.block(level)
             self._close(queue, reason, order, detail=detail)
             if reason is self._no_room:
                 missing = self._free_room.missing_for(request)
@@ -236,6 +246,12 @@ class QueuePass:
             return
         queue.advance()
         order.put_back(queue)
+
+    def _clearance(self, queue: QueueClass) -> Clearance:
+        found = self._in_vain.clearance(queue, self._blocked.clearance)
+        if self._tree is None or found is Clearance.ALL or not self._blocked.passes(queue.first, self._nodes_of(queue)):
+            return found
+        return Clearance.ALL
 
     def _find_start(self, request: PendingAllocation, clearance: Clearance) -> tuple[Start | None, bool]:
         """Where it starts, and whether in room that is kept for others."""
@@ -252,10 +268,19 @@ class QueuePass:
         if not self._pool.policy.preempts or not self._occupancy.has_room_later(request):
             return False
         self._decisions[request.allocation] = Wait(request.allocation, self._no_room)
-        if not self._blocked.block(request, level):
+        if not self._block(request, level):
             self._occupancy.promise(request)
+            self._in_vain.forget()
         self._alone[self._occupancy.demands.of(request).nodes] += 1
         return True
+
+    def _block(self, request: PendingAllocation, level: int) -> bool:
+        """``request`` has no room; whether some is kept for it from now on."""
+        before = len(self._blocked)
+        is_kept = self._blocked.block(request, level)
+        if len(self._blocked) > before:
+            self._in_vain.forget()
+        return is_kept
 
     def _make_room(self, queue: QueueClass, clearance: Clearance) -> bool:
         """Whether others are asked to leave for the first of ``queue``."""
@@ -324,6 +349,7 @@ class QueuePass:
 
     def _take(self, request: PendingAllocation) -> None:
         """It has its slots, or places of its own where it will have them."""
+        self._in_vain.forget()
         self._limits.start(request)
         if self._tree is not None:
             self._tree.add(owner_of(request), request.slots)
@@ -338,16 +364,22 @@ class QueuePass:
             self._decisions[request.allocation] = Wait(request.allocation, reason, detail)
         order.close(queue)
 
+    def _nodes_of(self, queue: QueueClass) -> Names | None:
+        if queue.kind not in self._nodes_of_kind or queue.kind is None:
+            self._nodes_of_kind[queue.kind] = self._occupancy.demands.of(queue.first).nodes
+        return self._nodes_of_kind[queue.kind]
+
     def _leave_level(self) -> None:
         """Those that waited for room wait for a limit instead that requests of their own level have used up since."""
         counted, self._alone = self._alone, Counter()
         for queue in self._blocked_here:
             reached = self._limits.reached(queue.first, queue.rank[0])
             if reached is None:
-                counted[self._occupancy.demands.of(queue.first).nodes] += len(queue)
+                counted[self._nodes_of(queue)] += len(queue)
                 continue
             for request in queue.rest():
                 self._decisions[request.allocation] = Wait(request.allocation, reached.reason, reached.detail)
             self._keep_limit(queue.first, reached, queue.rank[0])
         self._blocked_here = []
+        self._in_vain.forget()
         self._blocked.leave_level(counted)

@@ -96,7 +96,8 @@ class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def slots(self) -> int:
-        return sum(slots for _, slots in self.pods)
+        pods = self.pods
+        return pods[0][1] if len(pods) == 1 else sum(slots for _, slots in pods)
 
 
 class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):

@@ -4,12 +4,16 @@ workspaces may hold. A request counts against each that concerns it, and starts 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from services.scheduler.plan.limits.counters import LimitCounter, Reached, SlotCounter
 from services.scheduler.plan.limits.hours import HourCounter
+from services.scheduler.plan.ordering.ranking import Rank
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import HeldAllocation, HourLimit, PendingAllocation, PoolSnapshot, SlotLimit
+
+_NONE: Final[Sequence[LimitCounter]] = ()
 
 
 class Limits:
@@ -49,8 +53,8 @@ class Limits:
         for counter in self._of(request):
             counter.start(request)
 
-    def excess(self, held: Iterable[HeldAllocation]) -> list[HeldAllocation]:
-        """Of ``held``, in their order, those that have to leave so that nobody holds more than is enforced."""
+    def excess(self, held: Iterable[HeldAllocation], rank: Callable[[HeldAllocation], Rank]) -> list[HeldAllocation]:
+        """Of ``held`` those that have to leave, so that no enforced limit is exceeded; the last by ``rank`` first."""
         enforced: list[LimitCounter] = [*self._of_jobs.values(), *self._shared.values()]
         over = defaultdict[LimitCounter, float](
             float, {counter: excess for counter in enforced if (excess := counter.excess()) > 0}
@@ -58,7 +62,7 @@ class Limits:
         if not over:
             return []
         found = []
-        for one in sorted(held, key=lambda one: not one.leaving):
+        for one in sorted(sorted(held, key=rank, reverse=True), key=lambda one: not one.leaving):
             due = [counter for counter in self._of(one) if over[counter] > 0 and counter.concerns(one)]
             if not (due and one.slots and (one.leaving or one.preemptible)):
                 continue
@@ -68,15 +72,13 @@ class Limits:
                 found.append(one)
         return found
 
-    def _of(self, one: HeldAllocation | PendingAllocation) -> Iterator[LimitCounter]:
+    def _of(self, one: HeldAllocation | PendingAllocation) -> Sequence[LimitCounter]:
         """The counters that it counts against, the narrowest first."""
-        if (of_job := self._of_jobs.get(one.job)) is not None:
-            yield of_job
-        if (of_namespace := self._of_namespaces.get(one.namespace)) is not None:
-            yield of_namespace
-        for key in one.limits:
-            if (shared := self._shared.get(key)) is not None:
-                yield shared
+        of_job, of_namespace = self._of_jobs.get(one.job), self._of_namespaces.get(one.namespace)
+        if of_job is None and of_namespace is None and not one.limits:
+            return _NONE
+        found = (of_job, of_namespace, *(self._shared.get(key) for key in one.limits))
+        return [each for each in found if each is not None]
 
 
 def _counter_of(limit: SlotLimit | HourLimit) -> LimitCounter:

@@ -13,7 +13,7 @@ tree (https://slurm.schedmd.com/fair_tree.html) and the time-aware fairness of K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -27,8 +27,10 @@ _Key = tuple[float, datetime, float, Rank]
 _NO_PAST: Final[Mapping[str, float]] = {}
 
 
-class _Share:
+class Share:
     """A node of the tree."""
+
+    __slots__ = ("children", "past", "queues", "used", "waiting", "wanted", "weight")
 
     def __init__(self, weight: float, past: float) -> None:
         self.weight = weight
@@ -37,10 +39,10 @@ class _Share:
         self.used = 0.0
         """Apart from that: whole numbers add up to the same in any order."""
         self.wanted = 0.0
-        self.children: dict[str, _Share] = {}
+        self.children: dict[str, Share] = {}
         self.waiting: list[tuple[_Key, str]] = []
         """Children of which something waits."""
-        self.queues: list[QueueClass] = []
+        self.queues: list[tuple[Rank, QueueClass]] = []
         """Of a leaf."""
 
     @property
@@ -55,7 +57,7 @@ class _Share:
     @property
     def rank(self) -> Rank:
         """Of the first request below; only of a share where something waits."""
-        return self.queues[0].rank if self.queues else self.children[self.waiting[0][1]].rank
+        return self.queues[0][0] if self.queues else self.children[self.waiting[0][1]].rank
 
     @property
     def key(self) -> _Key:
@@ -73,9 +75,10 @@ class ShareTree:
         self._weights = weights
         self._units_of = units_of
         self._past = past
-        self.root = _Share(1.0, 0.0)
-        self._paths: dict[str, list[_Share]] = {}
-        self._parted: dict[tuple[str, str], tuple[_Share, _Share] | None] = {}
+        self.root = Share(1.0, 0.0)
+        self._paths: dict[str, list[Share]] = {}
+        self._changed: set[Share] = set()
+        self._parted: dict[tuple[str, str], tuple[Share, Share] | None] = {}
 
     def add(self, owner: str, slots: int) -> None:
         """``owner`` holds, or is about to hold, an allocation of so many slots."""
@@ -86,25 +89,25 @@ class ShareTree:
         for share in self.path(owner):
             share.wanted += units
 
-    def path(self, owner: str) -> list[_Share]:
+    def path(self, owner: str) -> list[Share]:
         """The shares from below the root to that of ``owner``."""
         found = self._paths.get(owner)
         if found is None:
             found = self._paths[owner] = self._make(owner)
         return found
 
-    def _make(self, owner: str) -> list[_Share]:
+    def _make(self, owner: str) -> list[Share]:
         here, found, name = self.root, [], ""
         for part in owner.split("/"):
             name = f"{name}/{part}" if name else part
             child = here.children.get(part)
             if child is None:
-                child = here.children[part] = _Share(self._weights.get(name, 1.0), self._past.get(name, 0.0))
+                child = here.children[part] = Share(self._weights.get(name, 1.0), self._past.get(name, 0.0))
             found.append(child)
             here = child
         return found
 
-    def part(self, mine: str, theirs: str) -> tuple[_Share, _Share] | None:
+    def part(self, mine: str, theirs: str) -> tuple[Share, Share] | None:
         """The two shares where the paths part, to be compared; None when one is within the other."""
         key = (mine, theirs)
         if key not in self._parted:
@@ -124,9 +127,15 @@ class ShareTree:
         after, uses = parted[0].ratio_with(self._units_of(slots)), parted[1].ratio
         return after < uses or (to_equals and after == uses)
 
+    def take_changed(self) -> Collection[Share]:
+        """Those that use more or less than when this was asked last."""
+        found, self._changed = self._changed, set()
+        return found
+
     def _change(self, owner: str, units: float) -> None:
         for share in self.path(owner):
             share.used += units
+            self._changed.add(share)
 
 
 class FairShareOrder:
@@ -134,10 +143,11 @@ class FairShareOrder:
 
     def __init__(self, tree: ShareTree, queues: Mapping[str, Iterable[QueueClass]]) -> None:
         self._tree = tree
-        self._popped: list[tuple[_Share, str]] = []
+        self._popped: list[tuple[Share, str]] = []
         for owner, classes in queues.items():
             path = tree.path(owner)
-            path[-1].queues = sorted(classes)
+            path[-1].queues = [(queue.rank, queue) for queue in classes]
+            heapify(path[-1].queues)
         self._fill(tree.root)
 
     def pop(self) -> QueueClass | None:
@@ -147,12 +157,12 @@ class FairShareOrder:
             _, name = heappop(here.waiting)
             self._popped.append((here, name))
             here = here.children[name]
-        return heappop(here.queues) if here.queues else None
+        return heappop(here.queues)[1] if here.queues else None
 
     def put_back(self, queue: QueueClass) -> None:
         if queue:
             parent, name = self._popped[-1]
-            heappush(parent.children[name].queues, queue)
+            heappush(parent.children[name].queues, (queue.rank, queue))
         self._return_path()
 
     def close(self, queue: QueueClass) -> None:
@@ -178,7 +188,7 @@ class FairShareOrder:
                 heappush(parent.waiting, (child.key, name))
         self._popped = []
 
-    def _fill(self, share: _Share) -> None:
+    def _fill(self, share: Share) -> None:
         for name, child in share.children.items():
             self._fill(child)
             if child.queues or child.waiting:

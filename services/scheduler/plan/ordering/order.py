@@ -9,6 +9,7 @@ from typing import Protocol
 
 from services.scheduler.plan.ordering.backfill import expansion
 from services.scheduler.plan.ordering.queue_classes import QueueClass
+from services.scheduler.plan.ordering.ranking import Rank
 
 
 class QueueOrder(Protocol):
@@ -36,16 +37,16 @@ class RankOrder:
 
     def __init__(self, queues: Iterable[QueueClass], now: datetime) -> None:
         self._now = now
-        self._heap = list(queues)
+        self._heap = [(queue.rank, queue) for queue in queues]
         heapify(self._heap)
         self._blocked_level: int | None = None
-        self._passing: list[tuple[float, QueueClass]] = []
-        """Classes of the level that is blocked; no two are equal in both."""
+        self._passing: list[tuple[float, Rank, QueueClass]] = []
+        """Classes of the level that is blocked; no two have the same rank."""
 
     def pop(self) -> QueueClass | None:
         if self._passing:
-            return heappop(self._passing)[1]
-        return heappop(self._heap) if self._heap else None
+            return heappop(self._passing)[2]
+        return heappop(self._heap)[1] if self._heap else None
 
     def put_back(self, queue: QueueClass) -> None:
         if not queue:
@@ -53,7 +54,7 @@ class RankOrder:
         if queue.rank[0] == self._blocked_level:
             heappush(self._passing, self._passed_by(queue))
         else:
-            heappush(self._heap, queue)
+            heappush(self._heap, (queue.rank, queue))
 
     def close(self, queue: QueueClass) -> None:
         """Nothing: it is not in the heap."""
@@ -62,12 +63,12 @@ class RankOrder:
         if level == self._blocked_level:
             return
         self._blocked_level = level
-        while self._heap and self._heap[0].rank[0] == level:
-            self._passing.append(self._passed_by(heappop(self._heap)))
+        while self._heap and self._heap[0][0][0] == level:
+            self._passing.append(self._passed_by(heappop(self._heap)[1]))
         heapify(self._passing)
 
     def update(self, owner: str) -> None:
         """Nothing: use does not count."""
 
-    def _passed_by(self, queue: QueueClass) -> tuple[float, QueueClass]:
-        return -expansion(queue.first, queue.rank[1], self._now), queue
+    def _passed_by(self, queue: QueueClass) -> tuple[float, Rank, QueueClass]:
+        return -expansion(queue.first, queue.rank[1], self._now), queue.rank, queue

@@ -8,13 +8,14 @@ goes back and forth (Kueue: preemption within fair sharing, LessThanOrEqualToFin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
 from services.scheduler.plan.decisions import Preempt
 from services.scheduler.plan.ordering.fair_share import ShareTree, owner_of
 from services.scheduler.plan.ordering.ranking import Rank
+from services.scheduler.plan.preemption.larger_shares import LargerShares
 from services.scheduler.plan.preemption.victims import PossibleVictim, candidates, choose
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.ledger import Ledger
@@ -37,19 +38,19 @@ class Preemption:
         occupancy: Occupancy,
         rank: Callable[[PendingAllocation | HeldAllocation], Rank],
         tree: ShareTree | None,
-        *,
-        auxiliary: bool,
+        held: Iterable[HeldAllocation],
     ) -> None:
+        """``held``: what those hold whose places are of the lane."""
         self._occupancy = occupancy
         self._tree = tree
         policy = pool.policy
+        longest = pool.now - policy.min_runtime
         may_leave = (
             one
-            for one in pool.held
+            for one in held
             if one.preemptible
             and not one.leaving
-            and bool(one.slots) is not auxiliary
-            and one.started_at <= pool.now - policy.min_runtime
+            and one.started_at <= longest
             and one.started_at < pool.now  # what a plan has just started, the next one leaves alone
         )
         self._candidates = candidates(may_leave, rank, pool.now) if policy.preempts else []
@@ -72,6 +73,8 @@ class Preemption:
         None, and nothing is done, if all that may be asked would not be enough, or if enough are asked in one plan.
         in_reserved  also where room is kept for others
         """
+        if not self._candidates or not self._waves_left:
+            return None
         demand = self._occupancy.demands.of(request)
         owner, asks = owner_of(request), 0.0
         scope = (demand, in_reserved, owner.rpartition("/")[0] if self._tree else "")
@@ -79,7 +82,7 @@ class Preemption:
             asks = self._tree.path(owner)[-1].ratio_with(request.slots)
         asking = asks, None if self._tree is not None else rank
         failed = self._failed.get(scope)
-        if not self._candidates or not self._waves_left or (failed is not None and asking >= failed):
+        if failed is not None and asking >= failed:
             return None
         if self._if_all_left.has(demand):
             later = self._occupancy.left_later(in_reserved=in_reserved)
@@ -136,28 +139,10 @@ class Preemption:
     def _offered(self, request: PendingAllocation, rank: Rank) -> Iterator[PossibleVictim]:
         """Who may be asked, in order."""
         if self._tree is not None:
-            return self._of_larger_shares(request, self._tree)
+            return self._larger_shares.asked_by(request, self._gone)
         return (one for one in self._candidates if one.rank > rank and one.held.allocation not in self._gone)
 
-    def _of_larger_shares(self, request: PendingAllocation, tree: ShareTree) -> Iterator[PossibleVictim]:
-        """Those of the largest shares first."""
-        parted = ((owner, tree.part(owner_of(request), owner)) for owner in self._by_owner)
-        others = [(owner, *shares) for owner, shares in parted if shares is not None]
-        others.sort(key=lambda other: (-other[2].ratio, other[0]))
-        given: Counter[int] = Counter()
-        for owner, asks, gives in others:
-            ours = asks.ratio_with(request.slots)
-            for one in self._by_owner[owner]:
-                if one.held.allocation in self._gone:
-                    continue
-                after = given[id(gives)] + one.held.slots
-                if ours <= gives.ratio_with(-after):
-                    given[id(gives)] = after
-                    yield one
-
     @cached_property
-    def _by_owner(self) -> dict[str, list[PossibleVictim]]:
-        found: dict[str, list[PossibleVictim]] = {}
-        for one in self._candidates:
-            found.setdefault(owner_of(one.held), []).append(one)
-        return found
+    def _larger_shares(self) -> LargerShares:
+        assert self._tree is not None
+        return LargerShares(self._tree, self._candidates)

@@ -87,6 +87,8 @@ class Places:
         self._later = later
         self._left = later.by_node()
         self._need = demand.units
+        self._units: dict[str, int | None] = {}
+        """Units left by now on the nodes of those who were looked at; None where it may not run."""
         self._given: Counter[str] = Counter()
         self._others = Ledger()
         self._pods: dict[str, int] = {}
@@ -102,18 +104,20 @@ class Places:
 
     def _change(self, one: PossibleVictim, sign: int) -> bool:
         matters, demand, need = False, self._demand, self._need
+        known = self._units
         for node, slots in one.held.pods:
-            left = self._left.get(node)
-            if left is None or not demand.allows(node):
+            if node in known:
+                before = known[node]
+            else:
+                before = known[node] = self._left.get(node) if demand.allows(node) else None
+            if before is None:
                 continue
             matters = True
             units = sign * (slots or 1)
             if demand.requests:
                 self.count += self._with_others(node, units, one, sign)
                 continue
-            before = left + self._given[node]
-            after = before + units
-            self._given[node] = after - left
+            after = known[node] = before + units
             if demand.most:
                 self.count += demand.places_in(after) - demand.places_in(before)
                 continue

@@ -136,17 +136,28 @@ class Demands:
         self.domains = domains
         self._found: dict[tuple[object, ...], Demand] = {}
         self._in_service: dict[tuple[object, ...], Demand] = {}
+        self._kinds: dict[PodRequirements | None, int] = {}
+        self._kind_of: dict[int, int] = {}
         self._last: tuple[PendingAllocation | None, Demand] = (None, Demand(units=1, pods=1))
         self.groups: Mapping[str, int] = {}
         if eligible is not None:
-            found = [eligible.of(needs) for needs in {one.needs for one in requests} if needs is not None]
+            for one in requests:
+                self.kind(one.needs)
+            found = [eligible.of(needs) for needs in self._kinds if needs is not None]
             self.groups = eligible.groups(names for each in found for names in (each.now, each.in_service))
+
+    def kind(self, needs: PodRequirements | None) -> int:
+        """A number that equal requirements of the plan have in common: comparing these would take much longer."""
+        found = self._kind_of.get(id(needs))  # they are part of the snapshot, and live as long as it does
+        if found is None:
+            found = self._kind_of[id(needs)] = self._kinds.setdefault(needs, len(self._kinds))
+        return found
 
     def of(self, request: PendingAllocation) -> Demand:
         """What it asks of nodes as they are."""
         if request is self._last[0]:
             return self._last[1]
-        key = (request.pods, request.most_per_pod, request.blocked_nodes, request.needs, request.topology)
+        key = (request.pods, request.most_per_pod, request.blocked_nodes, self.kind(request.needs), request.topology)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._make(request, request.blocked_nodes, in_service=False)
@@ -155,7 +166,8 @@ class Demands:
 
     def when_in_service(self, request: PendingAllocation, excluded: Collection[str]) -> Demand:
         """What it would ask if every node were in service, with ``excluded`` in place of its own."""
-        key = (request.pods, request.most_per_pod, frozenset(excluded), request.needs, request.topology)
+        kind = self.kind(request.needs)
+        key = (request.pods, request.most_per_pod, frozenset(excluded), kind, request.topology)
         found = self._in_service.get(key)
         if found is None:
             found = self._in_service[key] = self._make(request, excluded, in_service=True)

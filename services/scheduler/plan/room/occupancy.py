@@ -73,7 +73,8 @@ class Occupancy:
             for node, units in self._pods_of(one.pods):
                 if node in free:
                     free[node] -= units
-                    self._leaving[node] += units if one.leaving else 0
+                    if one.leaving:
+                        self._leaving[node] += units
         # Worst fit spreads, and work without slots keeps no node from becoming empty.
         matters = pool.policy.fitting == "best" and not auxiliary
         self._lifetimes = Lifetimes(pool.held, nodes, now=pool.now) if matters else None
@@ -87,6 +88,7 @@ class Occupancy:
         self._promised: Counter[str] = Counter()
         self._owed: Counter[str] = Counter()
         """Of what comes free: units that are kept for those who were nominated."""
+        self._fits_empty: dict[Demand, bool] = {}
         self._most_in_all: dict[Demand, int | None] = {}
         self._started: list[tuple[datetime, tuple[tuple[str, int], ...]]] = []
 
@@ -94,7 +96,11 @@ class Occupancy:
 
     def has_room_when_empty(self, request: PendingAllocation) -> bool:
         """Whether it would fit if nothing ran."""
-        return self._empty.has(self.demands.of(request))
+        demand = self.demands.of(request)
+        found = self._fits_empty.get(demand)
+        if found is None:
+            found = self._fits_empty[demand] = self._empty.has(demand)
+        return found
 
     def has_room_in_all(self, request: PendingAllocation, excluded: Collection[str] = ()) -> bool:
         """The same if every node was in service."""
@@ -245,7 +251,7 @@ class Occupancy:
         if not in_reserved or not self._reserved:
             return self._free_later
         if self._later_reserved is None:
-            left = {node: self._units_later(node) + self._reserved[node] for node in self._total}
+            left = {node: self._units_later(node) + self._reserved.get(node, 0) for node in self._total}
             self._later_reserved = self._room(left, self._stock.later_reserved)
         return self._later_reserved
 
@@ -311,9 +317,11 @@ class Occupancy:
             pods=lambda node: demand.places_of(stock.pods_unreserved(node, requests)),
             free_at=lambda node, count: stock.free_at(node, requests, demand.pods_at(count), now),
         )
-        free = {node: left - self._reserved[node] - self._owed[node] for node, left in self._free.by_node().items()}
+        # ``Counter`` answers for what it does not have, but takes its time.
+        reserved, owed = self._reserved.get, self._owed.get
+        free = {node: left - reserved(node, 0) - owed(node, 0) for node, left in self._free.by_node().items()}
         total = {
-            node: demand.places_in(units - self._reserved[node]) * demand.units
+            node: demand.places_in(units - reserved(node, 0)) * demand.units
             for node, units in self._total.items()
             if demand.allows(node)
         }
@@ -366,7 +374,8 @@ class Occupancy:
                 self._later_reserved.put(node, self._units_later(node) + self._reserved[node])
 
     def _units_later(self, node: str) -> int:
-        return self._free.left(node) + self._leaving[node] - self._reserved[node] - self._promised[node]
+        left = self._free.left(node) + self._leaving.get(node, 0)
+        return left - self._reserved.get(node, 0) - self._promised.get(node, 0)
 
     @property
     def _free_later(self) -> Room:
@@ -436,8 +445,8 @@ class Occupancy:
     def _pods_of(self, pods: Iterable[tuple[str, int]]) -> Iterable[tuple[str, int]]:
         """Of ``pods`` those of this lane, in its units."""
         if self._auxiliary:
-            return ((node, 1) for node, slots in pods if not slots)
-        return ((node, slots) for node, slots in pods if slots)
+            return [(node, 1) for node, slots in pods if not slots]
+        return [(node, slots) for node, slots in pods if slots]
 
 
 def _units(placements: Iterable[Placement]) -> Counter[str]:

@@ -83,9 +83,12 @@ class Units:
         return self._has_places(demand) or any(self._has_places(one) for one in demand.equal)
 
     def _has_places(self, demand: Demand) -> bool:
-        if not demand.requests or self._fits is None:
-            return self._count_units(demand) >= demand.pods
         if demand in self._refused:
+            return False
+        if not demand.requests or self._fits is None:
+            if self._count_units(demand) >= demand.pods:
+                return True
+            self._refused.add(demand)
             return False
         found = 0
         # Among those that lack something else a node is looked at by itself, so no more of them than necessary.
