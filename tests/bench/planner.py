@@ -1,7 +1,8 @@
 """Milliseconds of a plan of 10,000 requests on 1,000 nodes with 8 slots, where 2,000 allocations run, for each policy,
 beside a bare pass over the same structs; the same where each job is a share, beside shares of users; where more than
 slots is known of nodes and pods, beside slots alone; where gangs are to be in one rack or zone, beside gangs that may
-be anywhere; and how a plan grows from 1,000 to 100,000 requests.
+be anywhere; where plans divide slots into pods, beside pods of one size; and how a plan grows from 1,000 to 100,000
+requests.
 
 The growth is printed as that to the power of which it grows: 1 is linear. docs/architecture.md 8 asks for less than a
 second for 100,000 requests.
@@ -29,6 +30,9 @@ from tests.bench.system import BenchSystem
 
 NODES: Final = 1000
 MANY_NODES: Final = 5000
+MOST_NODES: Final = 10_000
+DIVIDED: Final = 3000
+UNEVEN: Final = (11, 13, 17, 19, 23)
 SLOTS: Final = 8
 RUNNING: Final = 2000
 FEW, REQUESTS, MANY = 1000, 10_000, 100_000
@@ -72,6 +76,9 @@ async def measure(_: BenchSystem) -> list[Result]:
         few, many = _alternately(*(lambda pool=pool: plan(pool) for pool in pools))
         grown = math.log(many / few, MANY / FEW)
         results.append(_result(f"from 1k to 100k requests, {name}, ^{grown:.2f}", many, few, goal=(MANY / FEW) ** 1.3))
+    in_equal_pods, divided = _divided(MOST_NODES, DIVIDED)
+    without, took = _alternately(lambda: plan(in_equal_pods), lambda: plan(divided))
+    results.append(_result("3k starts on 10k nodes, in pods of any size", took, without, goal=5))
     for name, policy in POLICIES.items():
         pool = snapshot(MANY_NODES, MANY, policy)
         bare, took = _alternately(lambda: _bare_pass(pool), lambda: plan(pool))  # noqa: B023
@@ -107,6 +114,23 @@ def snapshot(nodes: int, waiting: int, policy: PoolPolicy) -> PoolSnapshot:
         policy=policy,
         now=NOW,
     )
+
+
+def _divided(nodes: int, waiting: int) -> tuple[PoolSnapshot, PoolSnapshot]:
+    """Requests that have room on nodes of which some is taken: for pods of 4 slots, and for about as many that pods of
+    one size, of 8 slots at most, cannot make up."""
+    rng = random.Random(11)
+    pool = msgspec.structs.replace(snapshot(nodes, waiting, PoolPolicy()), max_slots_by_job={})
+    sizes = [rng.choice(UNEVEN) for _ in pool.pending]
+
+    def asking(pods: Callable[[int], tuple[int, ...]], most: int) -> PoolSnapshot:
+        pending = (
+            msgspec.structs.replace(one, pods=pods(size), most_per_pod=most)
+            for one, size in zip(pool.pending, sizes, strict=True)
+        )
+        return msgspec.structs.replace(pool, pending=tuple(pending))
+
+    return asking(lambda size: (4,) * (size // 4), 0), asking(lambda size: (1,) * size, SLOTS)
 
 
 def _by_job(pool: PoolSnapshot) -> PoolSnapshot:

@@ -10,15 +10,12 @@ Source: docs/reference/scheduling.md 4.4 and 16 (B1, B5, B6).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-
-from msgspec import Struct
 
 from services.scheduler.plan.room.demand import Demand
 from services.scheduler.plan.room.lifetimes import EMPTY
-from services.scheduler.plan.room.room import Room, hash_of
+from services.scheduler.plan.room.offers import NodeOffers
+from services.scheduler.plan.room.room import Room
 from services.scheduler.plan.snapshot import Placement
-from services.scheduler.plan.topology.domain_use import Preference
 
 
 def place_pods(
@@ -59,51 +56,23 @@ def _place_equal(
     return tuple(placements)
 
 
-class _Offer(Struct, frozen=True, gc=False, order=True):
-    """A node: so many pods of so many slots could run there. What is smaller is taken first."""
-
-    minus_slots: int
-    score: float
-    longer: int
-    in_use: Preference
-    distance: int
-    node: str
-    pods: int
-
-    @property
-    def slots(self) -> int:
-        return -self.minus_slots
-
-    @property
-    def preference(self) -> tuple[float, int, Preference, int, str]:
-        return self.score, self.longer, self.in_use, self.distance, self.node
-
-
 def _place_uneven(room: Room, demand: Demand, allocation: str, lasts: int) -> tuple[Placement, ...]:
     """There is room for all of it."""
     placements: list[Placement] = []
-    offers = sorted(_offers(room, demand, allocation, lasts))
-    missing = demand.pods
-    for index, offer in enumerate(offers):
+    missing, offers = demand.pods, NodeOffers(room, demand, allocation, lasts)
+    for offer in offers:
         pods = min(missing // offer.slots, offer.pods)
         placements += [Placement(offer.node, offer.slots)] * pods
         missing -= pods * offer.slots
         if not missing:
             break
         if pods < offer.pods:  # what is missing is less than another pod
-            unused = (other for other in offers[index:] if other.slots >= missing)
-            last = offer if pods else min(unused, key=lambda other: other.preference)
-            placements.append(Placement(last.node, missing))
+            node: str | None = offer.node
+            if not pods:
+                node = offers.best_for(missing, {place.node for place in placements})
+            assert node is not None, "this one would do"
+            placements.append(Placement(node, missing))
             break
     for one in placements:
         room.take(one.node, one.slots, lasts=lasts)
     return tuple(placements)
-
-
-def _offers(room: Room, demand: Demand, allocation: str, lasts: int) -> Iterator[_Offer]:
-    wanted = hash_of(allocation)
-    for node in room.with_at_least(1):
-        if demand.allows(node) and (places := room.pods_on(node, demand)):
-            slots = min(places, demand.most)
-            distance = (wanted - hash_of(node)) % (1 << 64)
-            yield _Offer(-slots, *room.preference(node, lasts), distance, node, places // slots)

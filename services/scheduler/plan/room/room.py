@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import md5
 from typing import Final, Protocol, TypeAlias
@@ -27,8 +27,9 @@ from services.scheduler.plan.topology.domains import Domain, Domains
 ENOUGH: Final = 1 << 40
 """Pods that fit where nothing is counted."""
 _NONE: Final[Mapping[str, int]] = {}
-_Key: TypeAlias = tuple[float, int, int, int, int]
-"""Score, units left, group, lifetime and number of the domains of a node."""
+Key: TypeAlias = tuple[float, int, int, int, int]
+"""Score, units left, group, lifetime and number of the domains: what nodes that are alike have in common. The smallest
+is preferred, but for the domains, which ``in_use`` compares."""
 _HASHES_KEPT: Final = 1 << 17
 """Of nodes: more than any cluster has."""
 
@@ -37,6 +38,15 @@ _HASHES_KEPT: Final = 1 << 17
 def hash_of(name: str) -> int:
     """A number of 64 bits; the same in every process."""
     return int.from_bytes(md5(name.encode(), usedforsecurity=False).digest()[:8], "little")
+
+
+def nearest_first(nodes: Sequence[tuple[int, str]], wanted: int) -> Iterator[tuple[int, str]]:
+    """``nodes``, which are in the order of their hashes, by how far these lie below ``wanted``, with that distance; the
+    numbers go round at 2^64."""
+    after = bisect_right(nodes, (wanted, "\U0010ffff"))
+    for offset in range(1, len(nodes) + 1):
+        number, name = nodes[after - offset]
+        yield (wanted - number) % (1 << 64), name
 
 
 class Fits(Protocol):
@@ -210,7 +220,7 @@ class Room(Units):
         self._worst = fitting == "worst"
         self._use = None if domains is None or lifetimes is None else DomainUse(domains, self._left, total)
         # Nodes by what is alike of them; those of one bucket are in the order of their hashes.
-        self._buckets: dict[_Key, list[tuple[int, str]]] = {}
+        self._buckets: dict[Key, list[tuple[int, str]]] = {}
         self._key_of = {name: self._key(name, units) for name, units in self._left.items()}
         for name, key in self._key_of.items():
             self._buckets.setdefault(key, []).append((hash_of(name), name))
@@ -227,10 +237,13 @@ class Room(Units):
         """Units left on ``node``; 0 of one that is unknown."""
         return self._left.get(node, 0)
 
-    def preference(self, node: str, lasts: int) -> tuple[float, int, Preference]:
-        """The node with the smallest is preferred for a pod that is expected to run for that long."""
-        score, _, _, busy, number = self._key_of[node]
-        return score, prolonged(busy, lasts), self._in_use(number)
+    def kinds(self) -> Sequence[Key]:
+        """What there is of nodes that are alike, the preferred first."""
+        return self._keys
+
+    def alike(self, key: Key) -> Sequence[tuple[int, str]]:
+        """Those of a kind, with their hashes, by which they are ordered."""
+        return self._buckets[key]
 
     def by_node(self) -> Mapping[str, int]:
         """Units left, as they are at the moment."""
@@ -269,7 +282,7 @@ class Room(Units):
             longer = prolonged(busy, lasts)
             if best is not None and longer > best[0]:
                 continue
-            in_use = self._in_use(number)
+            in_use = self.in_use(number)
             if best is not None and (longer, in_use) > best[:2]:
                 continue
             wanted = hash_of(allocation) if wanted is None else wanted
@@ -319,10 +332,11 @@ class Room(Units):
         if self._use is not None:
             self._use.put(node, before, left)
 
-    def _in_use(self, number: int) -> Preference:
+    def in_use(self, number: int) -> Preference:
+        """The domains of that number with the smallest are preferred."""
         return () if self._use is None else self._use.preference(number)
 
-    def _key(self, node: str, left: int) -> _Key:
+    def _key(self, node: str, left: int) -> Key:
         """What is smaller is looked at first."""
         group = self._groups.get(node, 0)
         score = -left / (self._total.get(node) or 1) if self._worst else left
@@ -340,12 +354,10 @@ class Room(Units):
     def _nearest(
         self, bucket: list[tuple[int, str]], wanted: int, demand: Demand, placed: Mapping[str, int]
     ) -> tuple[int, str] | None:
-        """The node whose hash lies least below ``wanted``, with that distance; the numbers go round at 2^64."""
-        after = bisect_right(bucket, (wanted, "\U0010ffff"))
+        """The nearest node that will do, with its distance."""
         excluded, requests = demand.excluded, demand.requests
         fits = self._fits if requests else None
-        for offset in range(1, len(bucket) + 1):
-            number, name = bucket[after - offset]
+        for distance, name in nearest_first(bucket, wanted):
             if name not in excluded and (fits is None or fits(name, requests) > placed.get(name, 0)):
-                return (wanted - number) % (1 << 64), name
+                return distance, name
         return None
