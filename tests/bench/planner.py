@@ -1,8 +1,8 @@
 """Milliseconds of a plan of 10,000 requests on 1,000 nodes with 8 slots, where 2,000 allocations run, for each policy,
 beside a bare pass over the same structs; the same where each job is a share, beside shares of users; where more than
 slots is known of nodes and pods, beside slots alone; where gangs are to be in one rack or zone, beside gangs that may
-be anywhere; where plans divide slots into pods, beside pods of one size; and how a plan grows from 1,000 to 100,000
-requests.
+be anywhere; where others could be moved, but in vain, beside plans that may not; where plans divide slots into pods,
+beside pods of one size; and how a plan grows from 1,000 to 100,000 requests.
 
 The growth is printed as that to the power of which it grows: 1 is linear. docs/architecture.md 8 asks for less than a
 second for 100,000 requests.
@@ -22,6 +22,7 @@ import msgspec
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.preemption.searched import SearchMemo
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolPolicy, PoolSnapshot
 from tests.bench.racks import with_racks
 from tests.bench.required_nodes import with_requirements
@@ -39,6 +40,8 @@ FEW, REQUESTS, MANY = 1000, 10_000, 100_000
 USERS: Final = 50
 SHAPES: Final = ((0,), (1,), (1,), (2,), (4,), (8,), (8,) * 2, (8,) * 16)
 ROUNDS: Final = 3
+SEARCHES: Final = 50
+"""Plans that search for moves before one is measured."""
 START: Final = datetime(2030, 1, 1, tzinfo=UTC)
 NOW: Final = START + timedelta(days=1)
 POLICIES: Final = {
@@ -76,6 +79,12 @@ async def measure(_: BenchSystem) -> list[Result]:
         few, many = _alternately(*(lambda pool=pool: plan(pool) for pool in pools))
         grown = math.log(many / few, MANY / FEW)
         results.append(_result(f"from 1k to 100k requests, {name}, ^{grown:.2f}", many, few, goal=(MANY / FEW) ** 1.3))
+    resting, memo = with_requirements(_scattered(REQUESTS)), EligibilityMemo()
+    moving, memo_of_moving, searched = msgspec.structs.replace(resting, moves_left=100), EligibilityMemo(), SearchMemo()
+    for _round in range(SEARCHES):
+        plan(moving, memo_of_moving, searched)
+    without, took = _alternately(lambda: plan(resting, memo), lambda: plan(moving, memo_of_moving, searched))
+    results.append(_result("with moves that were searched in vain", took, without, goal=1.5))
     in_equal_pods, divided = _divided(MOST_NODES, DIVIDED)
     without, took = _alternately(lambda: plan(in_equal_pods), lambda: plan(divided))
     results.append(_result("3k starts on 10k nodes, in pods of any size", took, without, goal=5))
@@ -114,6 +123,26 @@ def snapshot(nodes: int, waiting: int, policy: PoolPolicy) -> PoolSnapshot:
         policy=policy,
         now=NOW,
     )
+
+
+def _scattered(waiting: int) -> PoolSnapshot:
+    """Each node has 2 slots free, 2 that can be moved and 4 that cannot, and all requests are for more."""
+    rng = random.Random(13)
+    pool = msgspec.structs.replace(snapshot(NODES, waiting, PoolPolicy()), max_slots_by_job={})
+    held = [
+        HeldAllocation(
+            allocation=f"h{slots} {node.name}",
+            job=f"h{slots} {node.name}",
+            pods=((node.name, slots),),
+            started_at=START,
+            preemptible=True,
+            movable=slots == 2,
+        )
+        for node in pool.nodes or ()
+        for slots in (4, 2)
+    ]
+    pending = (msgspec.structs.replace(one, pods=(rng.choice((5, 6, 7, 8)),)) for one in pool.pending)
+    return msgspec.structs.replace(pool, held=tuple(held), pending=tuple(pending))
 
 
 def _divided(nodes: int, waiting: int) -> tuple[PoolSnapshot, PoolSnapshot]:

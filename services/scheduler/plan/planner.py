@@ -12,6 +12,7 @@ from services.scheduler.plan.maintenance import ClosedNodesOfPlan
 from services.scheduler.plan.nodes.eligible import EligibilityMemo, EligibleNodes
 from services.scheduler.plan.nodes.shapes import UNKNOWN, ShapedNode
 from services.scheduler.plan.preemption.consolidation import movable
+from services.scheduler.plan.preemption.searched import SearchMemo
 from services.scheduler.plan.queue_pass import QueuePass
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
@@ -21,10 +22,11 @@ from services.scheduler.plan.snapshot import NodeSlots, PendingAllocation, PoolS
 from services.scheduler.plan.topology.domains import domains_of
 
 
-def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
+def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None, searched: SearchMemo | None = None) -> Plan:
     """What happens to each pending request of ``pool``; the order of the snapshot's tuples does not matter.
 
-    memo  keeps from plan to plan which nodes may run what; the plan is the same without it
+    memo      keeps from plan to plan which nodes may run what; the plan is the same without it
+    searched  keeps for whom nothing could be moved; without it the plan might move something a minute sooner
     """
     if pool.nodes is None:
         unknown = (Wait(request.allocation, WaitReason.CAPACITY_UNKNOWN) for request in pool.pending)
@@ -32,7 +34,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
     closed = ClosedNodesOfPlan(pool)
     growth = GrowthOfPlan(closed.pool)
     pool = growth.pool
-    passes = _Passes(pool, memo)
+    passes = _Passes(pool, memo, searched)
     made = looked = passes.run()
     for _ in range(LOOKS if len(pool.pending) <= LOOKED_AT_AGAIN else 0):
         if is_settled(looked, pool.policy):
@@ -47,11 +49,11 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None) -> Plan:
 class _Passes:
     """A look at both queues."""
 
-    def __init__(self, pool: PoolSnapshot, memo: EligibilityMemo | None) -> None:
+    def __init__(self, pool: PoolSnapshot, memo: EligibilityMemo | None, searched: SearchMemo | None = None) -> None:
         nodes, moved = pool.nodes or (), movable(pool)
         demands = Demands((*pool.pending, *moved.values()), _eligible(nodes, memo), domains_of(pool))
         self._stock = Stock(nodes, (*pool.held, *pool.moving))
-        self._with_slots = QueuePass(pool, demands, self._stock, auxiliary=False, movable=moved)
+        self._with_slots = QueuePass(pool, demands, self._stock, auxiliary=False, movable=moved, searched=searched)
         self._pool, self._demands = pool, demands
         self._auxiliary: QueuePass | None = None
 

@@ -29,6 +29,7 @@ from services.scheduler.plan.ordering.ranking import ranking
 from services.scheduler.plan.preemption.consolidation import Consolidation
 from services.scheduler.plan.preemption.preemption import Preemption
 from services.scheduler.plan.preemption.returning import is_resting
+from services.scheduler.plan.preemption.searched import SearchMemo
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.room.demand import Demands
 from services.scheduler.plan.room.occupancy import Occupancy
@@ -61,8 +62,12 @@ class QueuePass:
         *,
         auxiliary: bool,
         movable: Mapping[str, PendingAllocation] = _NOTHING,
+        searched: SearchMemo | None = None,
     ) -> None:
-        """``movable``: what may be moved, by allocation, as requests."""
+        """
+        movable   what may be moved, by allocation, as requests
+        searched  what earlier plans have searched in vain among it
+        """
         self._pool = pool
         self._no_room = WaitReason.NO_AUX_ROOM if auxiliary else WaitReason.NO_ROOM
         self._rank = ranking(pool.policy)
@@ -77,7 +82,7 @@ class QueuePass:
         divides = pool.policy.queue in ("fair_share", "round_robin") and not auxiliary
         self._tree = self._tree_of_shares() if divides else None
         self._preemption = Preemption(pool, self._occupancy, self._rank, self._tree, self._held)
-        self._consolidation = Consolidation(pool, self._occupancy, movable)
+        self._consolidation = Consolidation(pool, self._occupancy, movable, searched or SearchMemo())
         self._blocked = BlockedRequests(pool, self._occupancy, self._has_less)
         self._in_vain = LooksInVain()
         self._nodes_of_kind: dict[int | None, Names | None] = {}

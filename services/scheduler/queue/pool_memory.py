@@ -1,4 +1,5 @@
-"""What the planner of a pool need not find anew for each plan. Plans do not depend on it."""
+"""What the planner of a pool need not find anew for each plan. Plans do not depend on it, but for moves, which may come
+a minute later with it."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from services.scheduler.plan.nodes.amounts import amounts
 from services.scheduler.plan.nodes.eligible import EligibilityMemo
 from services.scheduler.plan.nodes.requirements import PodRequirements
 from services.scheduler.plan.nodes.shapes import ShapedNode, ShapeTable
+from services.scheduler.plan.preemption.searched import SearchMemo
 from services.scheduler.plan.topology.levels import TopologyRequest
 from services.scheduler.queue.pod_needs import PodNeeds
 from services.scheduler.queue.restricting.shared_nodes import SharedNodes, shared_nodes
@@ -28,6 +30,8 @@ _SHAPES_KEPT: Final = 10_000
 class PoolMemory:
     def __init__(self, *, cluster: ClusterConfig, pool: PoolConfig) -> None:
         self.eligibility = EligibilityMemo()
+        self.searched = SearchMemo()
+        """For whom nothing could be moved."""
         self.use = PeriodUse()
         """Of limits of slot-hours."""
         half_life_s = cluster.scheduler_of(pool).half_life_s

@@ -216,7 +216,7 @@ class PoolQueue:
             memory=self._memory,
             shared_nodes=shared,
         )
-        made = plan(loaded.snapshot, self._memory.eligibility)
+        made = plan(loaded.snapshot, self._memory.eligibility, self._memory.searched)
         starts = list(made.starts)
         chosen, ports, portless = await choose_with_ports(
             connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports

@@ -7,7 +7,8 @@ done. Nobody of another priority is asked, because nobody loses a place.
 
 A gang that has to be in one domain of a topology moves nobody; one that is moved stays in one.
 
-The search costs no more than its budget, and may miss a way that there is; what a plan leaves undone the next one does.
+The search costs no more than its budget, and may miss a way that there is; what a plan leaves undone the next one does,
+as what was searched in vain is remembered (searched.py).
 Source: consolidation as in KAI-Scheduler; docs/reference/scheduling.md 16.
 """
 
@@ -21,6 +22,7 @@ import msgspec
 from services.scheduler.plan.decisions import Move
 from services.scheduler.plan.lifecycle import queued_again
 from services.scheduler.plan.preemption.movers import Mover, cheapest
+from services.scheduler.plan.preemption.searched import SearchMemo
 from services.scheduler.plan.preemption.victims import lost_s
 from services.scheduler.plan.room.demand import Demand, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
@@ -62,10 +64,19 @@ def _comes_back(held: HeldAllocation, pool: PoolSnapshot) -> bool:
 
 
 class Consolidation:
-    """Makes room by moving. ``requests`` are those of what may be moved, by allocation."""
+    """Makes room by moving."""
 
-    def __init__(self, pool: PoolSnapshot, occupancy: Occupancy, requests: Mapping[str, PendingAllocation]) -> None:
+    def __init__(
+        self, pool: PoolSnapshot, occupancy: Occupancy, requests: Mapping[str, PendingAllocation], memo: SearchMemo
+    ) -> None:
+        """
+        requests  of what may be moved, by allocation
+        memo      of searches of earlier plans
+        """
+        self._pool = pool
         self._occupancy = occupancy
+        self._memo = memo
+        self._has_seen = False
         self._moves_left = pool.moves_left if requests else 0
         self._searches_left = _SEARCHES
         closed = frozenset(node for window in pool.maintenance for node in window.nodes)
@@ -91,13 +102,23 @@ class Consolidation:
         if demand in self._failed or demand.stays_in_domain or demand.most:
             return None
         later = self._occupancy.left_later(in_reserved=False)
-        free = sum(left for node, left in later.by_node().items() if left > 0 and demand.allows(node))
-        if free >= request.slots:
-            self._searches_left -= 1
-            if (found := self._search(request, demand, later)) is not None:
-                return found
+        if not self._was_in_vain(demand, later):
+            free = sum(left for node, left in later.by_node().items() if left > 0 and demand.allows(node))
+            if free >= request.slots:
+                self._searches_left -= 1
+                if (found := self._search(request, demand, later)) is not None:
+                    return found
+            self._memo.note(demand, later.by_node(), self._held.keys(), moves_left=self._moves_left, now=self._now)
         self._failed.add(demand)
         return None
+
+    def _was_in_vain(self, demand: Demand, later: Room) -> bool:
+        """Whether an earlier plan has looked in vain."""
+        if not self._has_seen:
+            self._has_seen = True
+            self._memo.see(self._pool, self._requests)
+        left, movable = later.by_node(), self._held.keys()
+        return self._memo.is_in_vain(demand, left, movable, moves_left=self._moves_left, now=self._now)
 
     def _search(
         self, request: PendingAllocation, demand: Demand, later: Room
