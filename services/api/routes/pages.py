@@ -136,7 +136,19 @@ def _as_response(content: bytes, policy: str) -> RawResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/det/login", handler=login_page, raw=True),
-    Route(method="GET", path="/det/interactive/{rest:path}", handler=wait_page, raw=True),
-    Route(method="GET", path="/det/wait/{rest:path}", handler=wait_page, raw=True),
+    Route(method="GET", path="/det/login", handler=login_page, raw=True, summary="Show the login page"),
+    Route(
+        method="GET",
+        path="/det/interactive/{rest:path}",
+        handler=wait_page,
+        raw=True,
+        summary="Show a page that waits for an interactive task",
+    ),
+    Route(
+        method="GET",
+        path="/det/wait/{rest:path}",
+        handler=wait_page,
+        raw=True,
+        summary="Show a page that waits for a task",
+    ),
 )

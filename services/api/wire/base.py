@@ -6,11 +6,11 @@ enums go by their full name, and only what was declared optional may be missing.
 
     text: str = ""                      always emitted
     parent: Workspace | None = None     a sub-message: ``null`` when unset
-    end_time: str | UnsetType = UNSET   proto3 ``optional`` or a one-of member: the key is left out when unset
+    label: str | UnsetType = UNSET      proto3 ``optional`` or a one-of member: the key is left out when unset
     states: list[State] = []            never null
     checkpoint_size: Int64 = "0"        made with ``int64(n)``, read with ``int(text)``
     loss: Double = 0.0                  made with ``double(x)``, read with ``float(value)``
-    start_time: str | None = None       made with ``timestamp(moment)``
+    start_time: Timestamp | None = None made with ``timestamp(moment)``
     config: dict[str, Any] | None       free form; made with ``struct_value(obj)`` or ``struct_text(text)``
 
 In a request, null means absent, unless the field admits None, which then is what null becomes: a field typed
@@ -93,7 +93,10 @@ Double: TypeAlias = float | Literal["NaN", "Infinity", "-Infinity"]
 """A double that may be non-finite. Requests that only need the number say ``float``, which accepts the names too."""
 
 Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
-"""A moment in a request, RFC 3339 with an offset; replies use ``timestamp()``."""
+"""A moment in a request, RFC 3339 with an offset; replies have a ``Timestamp``."""
+
+Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""A moment as text, RFC 3339. Replies have it in UTC, made with ``timestamp()`` or ``timestamp_ms()``."""
 
 
 _INTEGRAL: Final = re.compile(r"\.0+(?!\d)")

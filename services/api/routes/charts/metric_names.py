@@ -1,4 +1,4 @@
-"""Names of the metrics of a trial, for whoever chooses what to draw."""
+"""List the names of the metrics of a trial, for whoever chooses what to draw."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ ROUTES: Final = (
         handler=get_metric_names,
         query=GetTrialMetricNamesQuery,
         response=GetTrialMetricNamesResponse,
-        summary="Names of the metrics that a trial has reported",
+        summary="List the names of the metrics that a trial has reported",
     ),
 )

@@ -89,7 +89,7 @@ ROUTES: Final = (
         query=ProfilerMetricsQuery,
         response=ProfilerMetricsResponse,
         stream=True,
-        summary="System metrics of a trial by series",
+        summary="Read or follow the system metrics of a trial by series",
     ),
     Route(
         method="GET",
@@ -98,6 +98,6 @@ ROUTES: Final = (
         query=AvailableSeriesQuery,
         response=AvailableSeriesResponse,
         stream=True,
-        summary="Which system metrics a trial has",
+        summary="Read or follow which system metrics a trial has",
     ),
 )

@@ -39,7 +39,7 @@ ROUTES: Final = (
         handler=get_series,
         query=CompareTrialsQuery,
         response=CompareTrialsResponse,
-        summary="Metrics of several trials over their batches, with few enough points to draw",
+        summary="Compare metrics of several trials over their batches, with few enough points to draw",
     ),
     Route(
         method="GET",
@@ -47,7 +47,7 @@ ROUTES: Final = (
         handler=get_by_checkpoint,
         query=MetricsBySourceQuery,
         response=MetricsBySourceResponse,
-        summary="Metrics of the trials that work with a checkpoint",
+        summary="Get metrics of the trials that work with a checkpoint",
     ),
     Route(
         method="GET",
@@ -55,6 +55,6 @@ ROUTES: Final = (
         handler=get_by_model_version,
         query=MetricsBySourceQuery,
         response=MetricsBySourceResponse,
-        summary="Metrics of the trials that work with a version of a model",
+        summary="Get metrics of the trials that work with a version of a model",
     ),
 )

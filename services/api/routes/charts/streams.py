@@ -65,7 +65,7 @@ ROUTES: Final = (
         query=MetricNamesQuery,
         response=MetricNamesResponse,
         stream=True,
-        summary="Names of the metrics that experiments have",
+        summary="Read or follow the names of the metrics that experiments have",
     ),
     Route(
         method="GET",
@@ -74,7 +74,7 @@ ROUTES: Final = (
         query=ChartQuery,
         response=MetricBatchesResponse,
         stream=True,
-        summary="At which numbers of batches a metric was reported",
+        summary="Read or follow at which numbers of batches a metric was reported",
     ),
     Route(
         method="GET",
@@ -83,7 +83,7 @@ ROUTES: Final = (
         query=TrialsSnapshotQuery,
         response=TrialsSnapshotResponse,
         stream=True,
-        summary="A metric of all trials at one point of their training",
+        summary="Read or follow a metric of all trials at one point of their training",
     ),
     Route(
         method="GET",
@@ -92,6 +92,6 @@ ROUTES: Final = (
         query=TrialsSampleQuery,
         response=TrialsSampleResponse,
         stream=True,
-        summary="The best trials of a search and their metrics over time",
+        summary="Read or follow the best trials of a search and their metrics over time",
     ),
 )

@@ -122,7 +122,7 @@ ROUTES: Final = (
         path="/api/v1/checkpoints/{checkpointUuid}",
         handler=get,
         response=GetCheckpointResponse,
-        summary="One checkpoint",
+        summary="Get a checkpoint",
     ),
     Route(
         method="GET",
@@ -130,7 +130,7 @@ ROUTES: Final = (
         handler=of_experiment,
         query=GetCheckpointsQuery,
         response=GetCheckpointsResponse,
-        summary="Checkpoints of an experiment",
+        summary="List the checkpoints of an experiment",
     ),
     Route(
         method="GET",
@@ -138,7 +138,7 @@ ROUTES: Final = (
         handler=of_trial,
         query=GetCheckpointsQuery,
         response=GetCheckpointsResponse,
-        summary="Checkpoints of a trial",
+        summary="List the checkpoints of a trial",
     ),
     Route(
         method="DELETE",
@@ -169,6 +169,6 @@ ROUTES: Final = (
         handler=preview_retention,
         query=PreviewGcQuery,
         raw=True,
-        summary="What a retention policy would delete",
+        summary="Preview what a retention policy would delete",
     ),
 )

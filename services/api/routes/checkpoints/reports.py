@@ -74,14 +74,28 @@ _ALL: Final = "/api/v1/checkpoints"
 
 ROUTES: Final = (
     Route(
-        method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty, idempotent=True
+        method="POST",
+        path=_ALL,
+        handler=post_checkpoint,
+        body=ReportCheckpointRequest,
+        response=Empty,
+        idempotent=True,
+        summary="Report a checkpoint",
     ),
-    Route(method="PATCH", path=_ALL, handler=patch_checkpoints, body=PatchCheckpointsRequest, response=Empty),
+    Route(
+        method="PATCH",
+        path=_ALL,
+        handler=patch_checkpoints,
+        body=PatchCheckpointsRequest,
+        response=Empty,
+        summary="Replace the lists of files of checkpoints",
+    ),
     Route(
         method="POST",
         path=f"{_ALL}/{{checkpointUuid}}/metadata",
         handler=post_checkpoint_metadata,
         body=CheckpointMetadataRequest,
         response=CheckpointMetadataResponse,
+        summary="Replace the metadata of a checkpoint",
     ),
 )

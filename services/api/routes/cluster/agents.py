@@ -140,14 +140,57 @@ def _without(agent: Agent, query: GetAgentsQuery | GetAgentQuery) -> Agent:
 _ONE: Final = "/api/v1/agents/{agentId}"
 
 ROUTES: Final = (
-    Route(method="GET", path="/api/v1/agents", handler=get_agents, query=GetAgentsQuery, response=GetAgentsResponse),
-    Route(method="GET", path=_ONE, handler=get_agent, query=GetAgentQuery, response=AgentResponse),
     Route(
-        method="POST", path=f"{_ONE}/disable", handler=disable_agent, body=DisableAgentRequest, response=AgentResponse
+        method="GET",
+        path="/api/v1/agents",
+        handler=get_agents,
+        query=GetAgentsQuery,
+        response=GetAgentsResponse,
+        summary="List nodes with their slots",
     ),
-    Route(method="POST", path=f"{_ONE}/enable", handler=enable_agent, response=AgentResponse),
-    Route(method="GET", path=f"{_ONE}/slots", handler=get_slots, response=SlotsResponse),
-    Route(method="GET", path=f"{_ONE}/slots/{{slotId}}", handler=get_slot, response=SlotResponse),
-    Route(method="POST", path=f"{_ONE}/slots/{{slotId}}/enable", handler=change_slot, response=SlotResponse),
-    Route(method="POST", path=f"{_ONE}/slots/{{slotId}}/disable", handler=change_slot, response=SlotResponse),
+    Route(
+        method="GET",
+        path=_ONE,
+        handler=get_agent,
+        query=GetAgentQuery,
+        response=AgentResponse,
+        summary="Get a node with its slots",
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/disable",
+        handler=disable_agent,
+        body=DisableAgentRequest,
+        response=AgentResponse,
+        summary="Disable a node, so that nothing new starts on it",
+    ),
+    Route(method="POST", path=f"{_ONE}/enable", handler=enable_agent, response=AgentResponse, summary="Enable a node"),
+    Route(
+        method="GET",
+        path=f"{_ONE}/slots",
+        handler=get_slots,
+        response=SlotsResponse,
+        summary="List the slots of a node",
+    ),
+    Route(
+        method="GET",
+        path=f"{_ONE}/slots/{{slotId}}",
+        handler=get_slot,
+        response=SlotResponse,
+        summary="Get a slot of a node",
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/slots/{{slotId}}/enable",
+        handler=change_slot,
+        response=SlotResponse,
+        summary="Enable a single slot, which is always refused",
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/slots/{{slotId}}/disable",
+        handler=change_slot,
+        response=SlotResponse,
+        summary="Disable a single slot, which is always refused",
+    ),
 )

@@ -69,6 +69,6 @@ ROUTES: Final = (
         handler=get_audit,
         query=GetAuditQuery,
         response=GetAuditResponse,
-        summary="Who changed what",
+        summary="List who changed what",
     ),
 )

@@ -105,7 +105,7 @@ ROUTES: Final = (
         handler=check,
         body=CreateExperimentRequest,
         response=CheckResponse,
-        summary="When an experiment would start if it was submitted now",
+        summary="Check when an experiment would start if it was submitted now",
     ),
     Route(
         method="POST",
@@ -113,6 +113,6 @@ ROUTES: Final = (
         handler=check_task,
         body=CheckTaskRequest,
         response=CheckResponse,
-        summary="When a notebook, shell, command or generic task would start if it was launched now",
+        summary="Check when a notebook, shell, command or generic task would start if it was launched now",
     ),
 )

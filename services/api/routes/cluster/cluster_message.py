@@ -31,7 +31,26 @@ async def delete_cluster_message(call: Call[App, None, None]) -> Empty:
 _PATH: Final = "/api/v1/master/cluster_message"
 
 ROUTES: Final = (
-    Route(method="GET", path=_PATH, handler=get_cluster_message, response=GetClusterMessageResponse),
-    Route(method="PUT", path=_PATH, handler=set_cluster_message, body=SetClusterMessageRequest, response=Empty),
-    Route(method="DELETE", path=_PATH, handler=delete_cluster_message, response=Empty),
+    Route(
+        method="GET",
+        path=_PATH,
+        handler=get_cluster_message,
+        response=GetClusterMessageResponse,
+        summary="Get the message of the cluster, also before it is shown",
+    ),
+    Route(
+        method="PUT",
+        path=_PATH,
+        handler=set_cluster_message,
+        body=SetClusterMessageRequest,
+        response=Empty,
+        summary="Set the message of the cluster",
+    ),
+    Route(
+        method="DELETE",
+        path=_PATH,
+        handler=delete_cluster_message,
+        response=Empty,
+        summary="Remove the message of the cluster",
+    ),
 )

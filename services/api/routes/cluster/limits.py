@@ -39,7 +39,7 @@ ROUTES: Final = (
         handler=get_limits,
         query=GetLimitsQuery,
         response=GetLimitsResponse,
-        summary="Limits of users, groups and workspaces that concern the caller, and what is left of them",
+        summary="List the limits of users, groups and workspaces that concern the caller, and what is left of them",
     ),
     Route(
         method="PUT",

@@ -166,21 +166,42 @@ def _entry(line: MasterLogLine) -> MasterLogsResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/info", handler=info, raw=True, response=Info),
-    Route(method="GET", path="/api/v1/master", handler=get_master, response=MasterResponse),
+    Route(
+        method="GET",
+        path="/info",
+        handler=info,
+        raw=True,
+        response=Info,
+        summary="Get the version and the identity of the installation",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/master",
+        handler=get_master,
+        response=MasterResponse,
+        summary="Get the version of the installation and what is switched on",
+    ),
     Route(
         method="GET",
         path="/api/v1/master/telemetry",
         handler=get_telemetry,
         response=TelemetryResponse,
+        summary="Get whether telemetry is sent, which it never is",
     ),
-    Route(method="GET", path="/api/v1/master/config", handler=get_config, response=ConfigResponse),
+    Route(
+        method="GET",
+        path="/api/v1/master/config",
+        handler=get_config,
+        response=ConfigResponse,
+        summary="Get the configuration of the cluster",
+    ),
     Route(
         method="PATCH",
         path="/api/v1/master/config",
         handler=patch_config,
         body=PatchConfigRequest,
         response=Empty,
+        summary="Change the log level and colour of the api that answers",
     ),
     Route(
         method="GET",
@@ -189,5 +210,6 @@ ROUTES: Final = (
         query=MasterLogsQuery,
         response=MasterLogsResponse,
         stream=True,
+        summary="Read the log of all services",
     ),
 )

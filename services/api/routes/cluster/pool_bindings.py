@@ -40,8 +40,36 @@ async def delete_bindings(call: Call[App, None, PoolBindingRequest]) -> Empty:
 _PATH: Final = "/api/v1/resource-pools/{resourcePoolName}/workspace-bindings"
 
 ROUTES: Final = (
-    Route(method="GET", path=_PATH, handler=get_bindings, query=PoolBindingsQuery, response=PoolBindingsResponse),
-    Route(method="POST", path=_PATH, handler=post_bindings, body=PoolBindingRequest, response=Empty),
-    Route(method="PUT", path=_PATH, handler=put_bindings, body=PoolBindingRequest, response=Empty),
-    Route(method="DELETE", path=_PATH, handler=delete_bindings, body=PoolBindingRequest, response=Empty),
+    Route(
+        method="GET",
+        path=_PATH,
+        handler=get_bindings,
+        query=PoolBindingsQuery,
+        response=PoolBindingsResponse,
+        summary="List the workspaces that a pool is bound to",
+    ),
+    Route(
+        method="POST",
+        path=_PATH,
+        handler=post_bindings,
+        body=PoolBindingRequest,
+        response=Empty,
+        summary="Bind a pool to more workspaces",
+    ),
+    Route(
+        method="PUT",
+        path=_PATH,
+        handler=put_bindings,
+        body=PoolBindingRequest,
+        response=Empty,
+        summary="Replace the workspaces that a pool is bound to",
+    ),
+    Route(
+        method="DELETE",
+        path=_PATH,
+        handler=delete_bindings,
+        body=PoolBindingRequest,
+        response=Empty,
+        summary="Remove bindings of a pool to workspaces",
+    ),
 )

@@ -50,11 +50,13 @@ ROUTES: Final = (
         handler=get_pools,
         query=GetPoolsQuery,
         response=GetPoolsResponse,
+        summary="List resource pools",
     ),
     Route(
         method="GET",
         path="/api/v1/k8s-resource-managers",
         handler=get_kubernetes_managers,
         response=ResourceManagersResponse,
+        summary="List the names of the clusters",
     ),
 )

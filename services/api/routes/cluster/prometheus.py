@@ -105,13 +105,13 @@ ROUTES: Final = (
         path="/prom/det-state-metrics",
         handler=get_state_metrics,
         raw=True,
-        summary="Which container belongs to which allocation, task, experiment and label, as gauges for Prometheus",
+        summary="Map which container belongs to which allocation, task, experiment and label, as gauges for Prometheus",
     ),
     Route(
         method="GET",
         path="/prom/det-http-sd-config",
         handler=get_scrape_targets,
         raw=True,
-        summary="Agents to scrape, as HTTP service discovery of Prometheus",
+        summary="List the agents to scrape, as HTTP service discovery of Prometheus",
     ),
 )

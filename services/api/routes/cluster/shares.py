@@ -50,7 +50,7 @@ ROUTES: Final = (
         handler=get_shares,
         query=GetSharesQuery,
         response=GetSharesResponse,
-        summary="Weights of users, groups and workspaces under fair share that concern the caller",
+        summary="List the weights of users, groups and workspaces under fair share that concern the caller",
     ),
     Route(
         method="PUT",

@@ -211,14 +211,39 @@ _WINDOW: Final[dict[str, Any]] = {"method": "GET", "query": WindowQuery}
 _PERIODS: Final[dict[str, Any]] = {"method": "GET", "query": PeriodsQuery}
 
 ROUTES: Final = (
-    Route(path="/api/v1/resources/allocation/raw", handler=get_raw, response=RawUsageResponse, **_WINDOW),
+    Route(
+        path="/api/v1/resources/allocation/raw",
+        handler=get_raw,
+        response=RawUsageResponse,
+        summary="List the allocations of a period with their use of slots",
+        **_WINDOW,
+    ),
     Route(
         path="/api/v1/resources/allocation/aggregated",
         handler=get_aggregated,
         response=PeriodUsageResponse,
+        summary="Sum up the use of slots by day or month",
         **_PERIODS,
     ),
-    Route(path="/resources/allocation/raw", handler=get_raw_csv, raw=True, **_WINDOW),
-    Route(path="/resources/allocation/allocations-csv", handler=get_allocations_csv, raw=True, **_WINDOW),
-    Route(path="/resources/allocation/aggregated", handler=get_aggregated_csv, raw=True, **_PERIODS),
+    Route(
+        path="/resources/allocation/raw",
+        handler=get_raw_csv,
+        raw=True,
+        summary="Download the allocations of a period as CSV",
+        **_WINDOW,
+    ),
+    Route(
+        path="/resources/allocation/allocations-csv",
+        handler=get_allocations_csv,
+        raw=True,
+        summary="Download the allocations of a period with their times of pulling images as CSV",
+        **_WINDOW,
+    ),
+    Route(
+        path="/resources/allocation/aggregated",
+        handler=get_aggregated_csv,
+        raw=True,
+        summary="Download the use of slots by day or month as CSV",
+        **_PERIODS,
+    ),
 )

@@ -66,6 +66,6 @@ ROUTES: Final = (
         handler=get_waiting,
         query=GetWaitingQuery,
         response=GetWaitingResponse,
-        summary="What waits for slots, and why",
+        summary="List what waits for slots, and why",
     ),
 )

@@ -168,14 +168,14 @@ def _destination(body: MoveExperimentRequest | BulkMoveRequest) -> int:
     return body.destination_project_id
 
 
-def _bulk(verb: str, handler: Handler, *, method: str = "POST", body: Any = BulkRequest) -> Route:
+def _bulk(verb: str, handler: Handler, *, method: str = "POST", body: Any = BulkRequest, summary: str = "") -> Route:
     return Route(
         method=method,
         path=f"/api/v1/projects/{{projectId}}/experiments/{verb}",
         handler=handler,
         body=body,
         response=BulkResponse,
-        summary=f"{verb.replace('_', ' ').capitalize()} several experiments",
+        summary=summary or f"{verb.capitalize()} several experiments",
     )
 
 
@@ -220,7 +220,7 @@ ROUTES: Final = (
         handler=retain,
         body=RetainLogsRequest,
         response=Empty,
-        summary="How long the logs of an experiment are kept",
+        summary="Set how long the logs of an experiment are kept",
     ),
     Route(
         method="DELETE",
@@ -232,5 +232,11 @@ ROUTES: Final = (
     *(_bulk(verb, many(verb, action)) for verb, action in SIMPLE.items()),
     _bulk("delete", delete_many, method="DELETE"),
     _bulk("move", move_many, body=BulkMoveRequest),
-    _bulk("retain_logs", retain_many, method="PUT", body=BulkRetainLogsRequest),
+    _bulk(
+        "retain_logs",
+        retain_many,
+        summary="Set how long the logs of several experiments are kept",
+        method="PUT",
+        body=BulkRetainLogsRequest,
+    ),
 )

@@ -189,7 +189,7 @@ ROUTES: Final = (
         path="/api/v1/experiments/{experimentId}",
         handler=get,
         response=GetExperimentResponse,
-        summary="One experiment",
+        summary="Get an experiment",
     ),
     Route(
         method="PATCH",
@@ -197,7 +197,7 @@ ROUTES: Final = (
         handler=patch,
         body=PatchExperiment,
         response=PatchExperimentResponse,
-        summary="Change name, labels, notes, resources or retention policy",
+        summary="Change the name, the labels, the notes, the resources or the retention policy of an experiment",
     ),
     Route(
         method="GET",
@@ -205,14 +205,14 @@ ROUTES: Final = (
         handler=trials,
         query=GetExperimentTrialsQuery,
         response=GetExperimentTrialsResponse,
-        summary="Trials of an experiment",
+        summary="List the trials of an experiment",
     ),
     Route(
         method="GET",
         path="/api/v1/experiments/{experimentId}/validation-history",
         handler=history,
         response=ValidationHistoryResponse,
-        summary="How the best validation improved",
+        summary="Get how the best validation of an experiment improved",
     ),
     Route(
         method="GET",
@@ -220,20 +220,20 @@ ROUTES: Final = (
         handler=labels,
         query=LabelsQuery,
         response=LabelsResponse,
-        summary="Labels in use, the most frequent first",
+        summary="List the labels of experiments in use, the most frequent first",
     ),
     Route(
         method="PUT",
         path="/api/v1/experiments/{experimentId}/labels/{label}",
         handler=add_label,
         response=LabelsResponse,
-        summary="Add a label",
+        summary="Add a label to an experiment",
     ),
     Route(
         method="DELETE",
         path="/api/v1/experiments/{experimentId}/labels/{label}",
         handler=remove_label,
         response=LabelsResponse,
-        summary="Remove a label",
+        summary="Remove a label from an experiment",
     ),
 )

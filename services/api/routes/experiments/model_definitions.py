@@ -76,14 +76,14 @@ ROUTES: Final = (
         path="/api/v1/experiments/{experimentId}/model_def",
         handler=get,
         response=ModelDefinitionResponse,
-        summary="The uploaded files as a base64 tar.gz",
+        summary="Get the uploaded files of an experiment as a base64 tar.gz",
     ),
     Route(
         method="GET",
         path="/api/v1/experiments/{experimentId}/file_tree",
         handler=tree,
         response=FileTreeResponse,
-        summary="The uploaded files by name",
+        summary="List the uploaded files of an experiment",
     ),
     Route(
         method="POST",
@@ -91,14 +91,14 @@ ROUTES: Final = (
         handler=file,
         body=FileRequest,
         response=FileResponse,
-        summary="One uploaded file",
+        summary="Get an uploaded file of an experiment",
     ),
     Route(
         method="GET",
         path="/experiments/{experimentId}/model_def",
         handler=download,
         raw=True,
-        summary="Download the uploaded files",
+        summary="Download the uploaded files of an experiment",
     ),
     Route(
         method="GET",
@@ -106,6 +106,6 @@ ROUTES: Final = (
         handler=download_file,
         query=DownloadQuery,
         raw=True,
-        summary="Download one uploaded file",
+        summary="Download an uploaded file of an experiment",
     ),
 )

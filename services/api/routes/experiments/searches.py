@@ -58,6 +58,6 @@ ROUTES: Final = (
         body=PreviewRequest,
         max_body_values=MAX_VALUES,
         response=PreviewResponse,
-        summary="What a hyperparameter search would do",
+        summary="Preview what a hyperparameter search would do",
     ),
 )

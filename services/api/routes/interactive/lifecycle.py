@@ -129,15 +129,29 @@ def _routes(replies: _Replies) -> Sequence[Route]:
     every = f"/api/v1/{replies.plural}"
     one = f"{every}/{{{replies.parameter}}}"
     return (
-        Route(method="GET", path=every, handler=_list(replies), query=ListQuery, response=replies.several),
-        Route(method="GET", path=one, handler=_get(replies), response=replies.one),
-        Route(method="POST", path=f"{one}/kill", handler=_kill(replies), response=replies.changed),
+        Route(
+            method="GET",
+            path=every,
+            handler=_list(replies),
+            query=ListQuery,
+            response=replies.several,
+            summary=f"List {replies.plural}",
+        ),
+        Route(method="GET", path=one, handler=_get(replies), response=replies.one, summary=f"Get a {replies.noun}"),
+        Route(
+            method="POST",
+            path=f"{one}/kill",
+            handler=_kill(replies),
+            response=replies.changed,
+            summary=f"Kill a {replies.noun}",
+        ),
         Route(
             method="POST",
             path=f"{one}/set_priority",
             handler=_set_priority(replies),
             body=SetPriorityRequest,
             response=replies.changed,
+            summary=f"Set the priority of a {replies.noun} in the queue",
         ),
     )
 
@@ -159,5 +173,6 @@ ROUTES: Final = (
         body=IdleReport,
         response=Empty,
         idempotent=True,
+        summary="Report whether a notebook is used",
     ),
 )

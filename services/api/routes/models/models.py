@@ -106,7 +106,7 @@ ROUTES: Final = (
         handler=list_,
         query=GetModelsQuery,
         response=GetModelsResponse,
-        summary="Models of the registry",
+        summary="List the models of the registry",
     ),
     Route(
         method="POST",
@@ -117,7 +117,7 @@ ROUTES: Final = (
         max_body_bytes=MAX_MODEL_BYTES,
         summary="Add a model to the registry",
     ),
-    Route(method="GET", path=_ONE, handler=get, response=ModelResponse, summary="One model, by its name or id"),
+    Route(method="GET", path=_ONE, handler=get, response=ModelResponse, summary="Get a model, by its name or id"),
     Route(
         method="PATCH",
         path=_ONE,
@@ -144,6 +144,6 @@ ROUTES: Final = (
         handler=get_labels,
         query=GetModelLabelsQuery,
         response=GetModelLabelsResponse,
-        summary="Labels of models, the most popular first",
+        summary="List the labels of models, the most popular first",
     ),
 )

@@ -84,7 +84,7 @@ ROUTES: Final = (
         handler=list_,
         query=GetModelVersionsQuery,
         response=GetModelVersionsResponse,
-        summary="Versions of a model",
+        summary="List the versions of a model",
     ),
     Route(
         method="POST",
@@ -95,7 +95,7 @@ ROUTES: Final = (
         max_body_bytes=MAX_MODEL_BYTES,
         summary="Register a checkpoint as the next version of a model",
     ),
-    Route(method="GET", path=_ONE, handler=get, response=ModelVersionResponse, summary="One version of a model"),
+    Route(method="GET", path=_ONE, handler=get, response=ModelVersionResponse, summary="Get a version of a model"),
     Route(
         method="PATCH",
         path=_ONE,

@@ -83,20 +83,20 @@ ROUTES: Final = (
         handler=columns,
         query=ProjectColumnsQuery,
         response=ProjectColumnsResponse,
-        summary="Columns that a table of a project may have",
+        summary="List the columns that a table of a project may have",
     ),
     Route(
         method="GET",
         path="/api/v1/projects/{id}/experiments/metric-ranges",
         handler=ranges,
         response=MetricRangesResponse,
-        summary="Ranges of the metrics of a project",
+        summary="Get the ranges of the metrics of a project",
     ),
     Route(
         method="GET",
         path="/api/v1/projects/{projectId}/metadata/{key}",
         handler=values,
         response=MetadataValuesResponse,
-        summary="Texts under a key of the metadata of runs",
+        summary="List the texts under a key of the metadata of runs",
     ),
 )

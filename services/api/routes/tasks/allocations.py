@@ -155,13 +155,14 @@ def _require_resources(call: Call[App, None, None]) -> None:
 _ONE: Final = "/api/v1/allocations/{allocationId}"
 
 ROUTES: Final = (
-    Route(method="GET", path=_ONE, handler=get_allocation, response=GetAllocationResponse),
+    Route(method="GET", path=_ONE, handler=get_allocation, response=GetAllocationResponse, summary="Get an allocation"),
     Route(
         method="GET",
         path=f"{_ONE}/signals/preemption",
         handler=get_preemption,
         query=PreemptionQuery,
         response=PreemptionResponse,
+        summary="Wait until an allocation is asked to end",
     ),
     Route(
         method="POST",
@@ -169,6 +170,7 @@ ROUTES: Final = (
         handler=post_ack_preemption,
         response=Empty,
         idempotent=True,
+        summary="Acknowledge that an allocation has been asked to end",
     ),
     Route(
         method="POST",
@@ -176,9 +178,24 @@ ROUTES: Final = (
         handler=post_pending_preemption,
         response=Empty,
         idempotent=True,
+        summary="Report that an allocation will be preempted from outside",
     ),
-    Route(method="POST", path=f"{_ONE}/ready", handler=post_ready, response=Empty, idempotent=True),
-    Route(method="POST", path=f"{_ONE}/waiting", handler=post_waiting, response=Empty, idempotent=True),
+    Route(
+        method="POST",
+        path=f"{_ONE}/ready",
+        handler=post_ready,
+        response=Empty,
+        idempotent=True,
+        summary="Report that the service of an allocation is ready",
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/waiting",
+        handler=post_waiting,
+        response=Empty,
+        idempotent=True,
+        summary="Report that an allocation waits for something",
+    ),
     Route(
         method="POST",
         path=f"{_ONE}/proxy_address",
@@ -186,6 +203,7 @@ ROUTES: Final = (
         body=ProxyAddressRequest,
         response=Empty,
         idempotent=True,
+        summary="Set the address at which the services of an allocation are reached",
     ),
     Route(
         method="POST",
@@ -194,6 +212,7 @@ ROUTES: Final = (
         body=PostAcceleratorDataRequest,
         response=Empty,
         idempotent=True,
+        summary="Store which accelerators a container of an allocation has",
     ),
     Route(
         method="POST",
@@ -202,6 +221,7 @@ ROUTES: Final = (
         body=AllGatherRequest,
         response=AllGatherResponse,
         idempotent=True,
+        summary="Exchange data among the processes of an allocation",
     ),
     Route(
         method="POST",
@@ -209,6 +229,7 @@ ROUTES: Final = (
         handler=post_container_running,
         response=NotifyContainerRunningResponse,
         idempotent=True,
+        summary="Report that a container of an allocation runs",
     ),
     Route(
         method="POST",
@@ -216,12 +237,19 @@ ROUTES: Final = (
         handler=post_daemon,
         response=Empty,
         idempotent=True,
+        summary="Mark resources of an allocation as a daemon, which changes nothing",
     ),
-    Route(method="GET", path=f"{_ONE}/resources/{{resourcesId}}/rendezvous", handler=get_rendezvous),
+    Route(
+        method="GET",
+        path=f"{_ONE}/resources/{{resourcesId}}/rendezvous",
+        handler=get_rendezvous,
+        summary="Get the addresses of all containers of an allocation",
+    ),
     Route(
         method="GET",
         path="/api/v1/tasks/{taskId}/acceleratorData",
         handler=get_task_accelerator_data,
         response=GetTaskAcceleratorDataResponse,
+        summary="List the accelerators that a task has used",
     ),
 )

@@ -15,4 +15,11 @@ async def get_context_directory(call: Call[App, None, None]) -> RawResponse:
     return RawResponse(context_json(call.app.db, call.path_str("taskId")), media_type="application/json")
 
 
-ROUTES: Final = (Route(method="GET", path="/api/v1/tasks/{taskId}/context_directory", handler=get_context_directory),)
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/tasks/{taskId}/context_directory",
+        handler=get_context_directory,
+        summary="Download the files that a task was submitted with",
+    ),
+)

@@ -56,6 +56,6 @@ ROUTES: Final = (
         path="/api/v1/trials/{id}/remaining_log_retention_days",
         handler=remaining,
         response=RemainingDaysResponse,
-        summary="How much longer the logs of a trial are kept",
+        summary="Get how much longer the logs of a trial are kept",
     ),
 )

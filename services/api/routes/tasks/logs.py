@@ -221,6 +221,7 @@ ROUTES: Final = (
         response=Empty,
         allow_nul=True,
         idempotent=True,
+        summary="Store log lines of a task",
     ),
     Route(
         method="POST",
@@ -230,9 +231,26 @@ ROUTES: Final = (
         described_body=list[dict[str, Any]],
         raw=True,
         idempotent=True,
+        summary="Store log lines of tasks as older programs send them",
     ),
-    Route(method="GET", path=_TASK, handler=get_task_logs, query=LogsQuery, response=TaskLog, stream=True),
-    Route(method="GET", path=_TRIAL, handler=get_trial_logs, query=LogsQuery, response=TrialLog, stream=True),
+    Route(
+        method="GET",
+        path=_TASK,
+        handler=get_task_logs,
+        query=LogsQuery,
+        response=TaskLog,
+        stream=True,
+        summary="Read or follow the log of a task",
+    ),
+    Route(
+        method="GET",
+        path=_TRIAL,
+        handler=get_trial_logs,
+        query=LogsQuery,
+        response=TrialLog,
+        stream=True,
+        summary="Read or follow the log of a trial",
+    ),
     Route(
         method="GET",
         path=f"{_TASK}/fields",
@@ -240,6 +258,7 @@ ROUTES: Final = (
         query=LogFieldsQuery,
         response=TaskLogFields,
         stream=True,
+        summary="List the values that log lines of a task can be filtered by",
     ),
     Route(
         method="GET",
@@ -248,5 +267,6 @@ ROUTES: Final = (
         query=LogFieldsQuery,
         response=TrialLogFields,
         stream=True,
+        summary="List the values that log lines of a trial can be filtered by",
     ),
 )

@@ -37,8 +37,32 @@ async def get_count(call: Call[App, None, None]) -> TasksCountResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/tasks", handler=get_raw_tasks, raw=True),
-    Route(method="GET", path="/api/v1/tasks", handler=get_tasks, response=GetTasksResponse),
-    Route(method="GET", path="/api/v1/tasks/count", handler=get_count, response=TasksCountResponse),
-    Route(method="GET", path="/api/v1/tasks/{taskId}", handler=get_task, response=GetTaskResponse),
+    Route(
+        method="GET",
+        path="/tasks",
+        handler=get_raw_tasks,
+        raw=True,
+        summary="Map the allocations that hold or want slots, by their ids",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/tasks",
+        handler=get_tasks,
+        response=GetTasksResponse,
+        summary="Map the allocations that hold or want slots, by their ids",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/tasks/count",
+        handler=get_count,
+        response=TasksCountResponse,
+        summary="Count active tasks by kind",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/tasks/{taskId}",
+        handler=get_task,
+        response=GetTaskResponse,
+        summary="Get a task with its allocations",
+    ),
 )

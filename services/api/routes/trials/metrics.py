@@ -108,6 +108,7 @@ ROUTES: Final = (
         body=ReportMetricsRequest,
         response=Empty,
         idempotent=True,
+        summary="Report metrics of a trial in any group",
     ),
     Route(
         method="POST",
@@ -116,6 +117,7 @@ ROUTES: Final = (
         body=TrialMetrics,
         response=Empty,
         idempotent=True,
+        summary="Report training metrics of a trial",
     ),
     Route(
         method="POST",
@@ -124,6 +126,7 @@ ROUTES: Final = (
         body=TrialMetrics,
         response=Empty,
         idempotent=True,
+        summary="Report validation metrics of a trial",
     ),
     Route(
         method="GET",
@@ -132,6 +135,7 @@ ROUTES: Final = (
         query=GetMetricsQuery,
         response=GetMetricsResponse,
         stream=True,
+        summary="Read the reported metrics of trials in any group",
     ),
     Route(
         method="GET",
@@ -140,6 +144,7 @@ ROUTES: Final = (
         query=GetMetricsQuery,
         response=GetMetricsResponse,
         stream=True,
+        summary="Read the reported training metrics of trials",
     ),
     Route(
         method="GET",
@@ -148,6 +153,7 @@ ROUTES: Final = (
         query=GetMetricsQuery,
         response=GetMetricsResponse,
         stream=True,
+        summary="Read the reported validation metrics of trials",
     ),
     Route(
         method="GET",
@@ -155,11 +161,13 @@ ROUTES: Final = (
         handler=get_workloads,
         query=GetWorkloadsQuery,
         response=GetWorkloadsResponse,
+        summary="List the training, validation and checkpoint workloads of a trial",
     ),
     Route(
         method="GET",
         path="/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric",
         handler=get_best_searcher_metric,
         response=BestSearcherMetricResponse,
+        summary="Get the best value of the searcher's metric in an experiment",
     ),
 )

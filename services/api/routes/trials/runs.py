@@ -107,8 +107,15 @@ ROUTES: Final = (
         body=StartRunRequest,
         response=StartRunResponse,
         idempotent=True,
+        summary="Report that the process of a run has started",
     ),
-    Route(method="GET", path=_METADATA, handler=get_metadata, response=RunMetadataResponse),
+    Route(
+        method="GET",
+        path=_METADATA,
+        handler=get_metadata,
+        response=RunMetadataResponse,
+        summary="Get the metadata of a run",
+    ),
     Route(
         method="POST",
         path=_METADATA,
@@ -116,6 +123,7 @@ ROUTES: Final = (
         body=RunMetadataRequest,
         response=RunMetadataResponse,
         idempotent=True,
+        summary="Replace the metadata of a run",
     ),
     Route(
         method="POST",
@@ -124,6 +132,7 @@ ROUTES: Final = (
         body=ProgressRequest,
         response=Empty,
         idempotent=True,
+        summary="Report how far a trial is",
     ),
     Route(
         method="POST",
@@ -132,6 +141,7 @@ ROUTES: Final = (
         body=EarlyExitRequest,
         response=Empty,
         idempotent=True,
+        summary="Report that a trial ends before its search wants it to",
     ),
     Route(
         method="POST",
@@ -140,6 +150,7 @@ ROUTES: Final = (
         body=RunnerMetadataRequest,
         response=Empty,
         idempotent=True,
+        summary="Report the state of the process that runs a trial",
     ),
     Route(
         method="POST",
@@ -148,5 +159,6 @@ ROUTES: Final = (
         body=TrialSourceInfoRequest,
         response=TrialSourceInfoResponse,
         idempotent=True,
+        summary="Report that a trial uses a checkpoint or a version of a model",
     ),
 )

@@ -39,7 +39,7 @@ ROUTES: Final = (
         path="/api/v1/trials/{trialId}",
         handler=get,
         response=GetTrialResponse,
-        summary="One trial",
+        summary="Get a trial",
     ),
     Route(
         method="POST",
@@ -54,6 +54,6 @@ ROUTES: Final = (
         handler=retain,
         body=RetainLogsRequest,
         response=Empty,
-        summary="How long the logs of a trial are kept",
+        summary="Set how long the logs of a trial are kept",
     ),
 )

@@ -96,7 +96,7 @@ ROUTES: Final = (
         path="/api/v1/trials/by-external-id/{externalExperimentId}/{externalTrialId}",
         handler=get_by_external_ids,
         response=GetTrialResponse,
-        summary="One trial that runs elsewhere",
+        summary="Get a trial that runs elsewhere",
     ),
     Route(
         method="PATCH",
@@ -104,7 +104,7 @@ ROUTES: Final = (
         handler=patch,
         body=PatchTrialRequest,
         response=TrialResponse,
-        summary="Heartbeat of a trial that runs elsewhere, or its new state",
+        summary="Report that a trial that runs elsewhere is alive, or its new state",
     ),
     Route(
         method="POST",

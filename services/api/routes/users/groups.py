@@ -80,16 +80,38 @@ async def assign(call: Call[App, None, AssignGroupsRequest]) -> Empty:
 _ONE: Final = "/api/v1/groups/{groupId}"
 
 ROUTES: Final = (
-    Route(method="POST", path="/api/v1/groups", handler=create, body=CreateGroupRequest, response=GroupResponse),
+    Route(
+        method="POST",
+        path="/api/v1/groups",
+        handler=create,
+        body=CreateGroupRequest,
+        response=GroupResponse,
+        summary="Create a group",
+    ),
     Route(
         method="POST",
         path="/api/v1/groups/search",
         handler=search,
         body=SearchGroupsRequest,
         response=SearchGroupsResponse,
+        summary="Search groups by name and member",
     ),
-    Route(method="GET", path=_ONE, handler=get, response=GroupResponse),
-    Route(method="PUT", path=_ONE, handler=put, body=UpdateGroupRequest, response=GroupResponse),
-    Route(method="DELETE", path=_ONE, handler=delete, response=Empty),
-    Route(method="PATCH", path="/api/v1/users/assignments", handler=assign, body=AssignGroupsRequest, response=Empty),
+    Route(method="GET", path=_ONE, handler=get, response=GroupResponse, summary="Get a group with its members"),
+    Route(
+        method="PUT",
+        path=_ONE,
+        handler=put,
+        body=UpdateGroupRequest,
+        response=GroupResponse,
+        summary="Rename a group, add members and remove members",
+    ),
+    Route(method="DELETE", path=_ONE, handler=delete, response=Empty, summary="Delete a group"),
+    Route(
+        method="PATCH",
+        path="/api/v1/users/assignments",
+        handler=assign,
+        body=AssignGroupsRequest,
+        response=Empty,
+        summary="Add many users to groups and remove them from others",
+    ),
 )

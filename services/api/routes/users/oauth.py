@@ -191,7 +191,7 @@ def _json(body: Any, *, status: int = 200, headers: dict[str, str] | None = None
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/oauth2/clients", handler=list_clients, raw=True, summary="Clients of OAuth"),
+    Route(method="GET", path="/oauth2/clients", handler=list_clients, raw=True, summary="List the clients of OAuth"),
     Route(
         method="POST",
         path="/oauth2/clients",
@@ -200,7 +200,20 @@ ROUTES: Final = (
         raw=True,
         summary="Register a client of OAuth",
     ),
-    Route(method="DELETE", path="/oauth2/clients/{id}", handler=remove_client, raw=True, summary="Remove a client"),
-    Route(method="GET", path="/oauth2/authorize", handler=authorize, raw=True, summary="Authorize a client"),
-    Route(method="POST", path="/oauth2/token", handler=token, body=bytes, raw=True, summary="Tokens for a client"),
+    Route(
+        method="DELETE",
+        path="/oauth2/clients/{id}",
+        handler=remove_client,
+        raw=True,
+        summary="Remove a client of OAuth",
+    ),
+    Route(method="GET", path="/oauth2/authorize", handler=authorize, raw=True, summary="Authorize a client of OAuth"),
+    Route(
+        method="POST",
+        path="/oauth2/token",
+        handler=token,
+        body=bytes,
+        raw=True,
+        summary="Issue tokens to a client of OAuth",
+    ),
 )

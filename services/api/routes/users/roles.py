@@ -158,31 +158,66 @@ def _require(rights: UserRights, wanted: Iterable[actions.GivenRole]) -> None:
 _SEARCH: Final = "/api/v1/roles/search"
 
 ROUTES: Final = (
-    Route(method="GET", path="/api/v1/permissions/summary", handler=my_permissions, response=RolesAndAssignments),
-    Route(method="POST", path=_SEARCH, handler=search, body=SearchRolesRequest, response=RolesResponse),
+    Route(
+        method="GET",
+        path="/api/v1/permissions/summary",
+        handler=my_permissions,
+        response=RolesAndAssignments,
+        summary="Get the roles and permissions of the caller",
+    ),
+    Route(
+        method="POST",
+        path=_SEARCH,
+        handler=search,
+        body=SearchRolesRequest,
+        response=RolesResponse,
+        summary="List roles",
+    ),
     Route(
         method="POST",
         path=f"{_SEARCH}/by-ids",
         handler=by_ids,
         body=RolesByIdRequest,
         response=RolesWithAssignments,
+        summary="Get roles by their ids, with those who have them",
     ),
-    Route(method="GET", path=f"{_SEARCH}/by-user/{{userId}}", handler=by_user, response=RolesWithAssignments),
-    Route(method="GET", path=f"{_SEARCH}/by-group/{{groupId}}", handler=by_group, response=RolesAndAssignments),
+    Route(
+        method="GET",
+        path=f"{_SEARCH}/by-user/{{userId}}",
+        handler=by_user,
+        response=RolesWithAssignments,
+        summary="List the roles of a user, also those by groups",
+    ),
+    Route(
+        method="GET",
+        path=f"{_SEARCH}/by-group/{{groupId}}",
+        handler=by_group,
+        response=RolesAndAssignments,
+        summary="List the roles of a group",
+    ),
     Route(
         method="POST",
         path=f"{_SEARCH}/by-assignability",
         handler=by_assignability,
         body=SearchAssignableRolesRequest,
         response=RolesResponse,
+        summary="List the roles that can be assigned in a workspace or on the whole cluster",
     ),
-    Route(method="POST", path="/api/v1/roles/add-assignments", handler=add, body=AssignmentsRequest, response=Empty),
+    Route(
+        method="POST",
+        path="/api/v1/roles/add-assignments",
+        handler=add,
+        body=AssignmentsRequest,
+        response=Empty,
+        summary="Assign roles to users and groups",
+    ),
     Route(
         method="POST",
         path="/api/v1/roles/remove-assignments",
         handler=remove,
         body=AssignmentsRequest,
         response=Empty,
+        summary="Take roles from users and groups",
     ),
     Route(
         method="GET",
@@ -190,5 +225,6 @@ ROUTES: Final = (
         handler=members,
         query=WorkspaceMembersQuery,
         response=WorkspaceMembersResponse,
+        summary="List the users and groups that have a role in a workspace",
     ),
 )

@@ -60,6 +60,14 @@ ROUTES: Final = (
         summary="Log in",
     ),
     Route(method="POST", path="/api/v1/auth/logout", handler=logout, response=Empty, summary="Log out"),
-    Route(method="GET", path="/api/v1/auth/user", handler=current_user, response=UserResponse, summary="Who am I"),
-    Route(method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Who am I"),
+    Route(
+        method="GET",
+        path="/api/v1/auth/user",
+        handler=current_user,
+        response=UserResponse,
+        summary="Get the user who calls",
+    ),
+    Route(
+        method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Get the user who calls"
+    ),
 )

@@ -183,5 +183,12 @@ ROUTES: Final = (
         raw=True,
         summary="Come back from the provider",
     ),
-    Route(method="GET", path="/users/me", handler=legacy_me, raw=True, response=LegacyUser, summary="Who am I"),
+    Route(
+        method="GET",
+        path="/users/me",
+        handler=legacy_me,
+        raw=True,
+        response=LegacyUser,
+        summary="Get the user who calls, as older programs ask",
+    ),
 )

@@ -70,13 +70,28 @@ async def _require_edit(call: Call[App, None, PatchTokenRequest], token_id: int)
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/api/v1/tokens", handler=get_tokens, query=GetTokensQuery, response=GetTokensResponse),
-    Route(method="POST", path="/api/v1/tokens", handler=post_token, body=PostTokenRequest, response=PostTokenResponse),
+    Route(
+        method="GET",
+        path="/api/v1/tokens",
+        handler=get_tokens,
+        query=GetTokensQuery,
+        response=GetTokensResponse,
+        summary="List access tokens",
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/tokens",
+        handler=post_token,
+        body=PostTokenRequest,
+        response=PostTokenResponse,
+        summary="Create an access token",
+    ),
     Route(
         method="PATCH",
         path="/api/v1/tokens/{tokenId}",
         handler=patch_token,
         body=PatchTokenRequest,
         response=TokenResponse,
+        summary="Change the description of an access token, or revoke it",
     ),
 )

@@ -141,12 +141,37 @@ async def reset_settings(call: Call[App, None, None]) -> Empty:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/api/v1/users", handler=get_users, query=GetUsersQuery, response=GetUsersResponse),
-    Route(method="POST", path="/api/v1/users", handler=post_user, body=PostUserRequest, response=UserResponse),
     Route(
-        method="PATCH", path="/api/v1/users", handler=patch_users, body=PatchUsersRequest, response=PatchUsersResponse
+        method="GET",
+        path="/api/v1/users",
+        handler=get_users,
+        query=GetUsersQuery,
+        response=GetUsersResponse,
+        summary="List users",
     ),
-    Route(method="GET", path="/api/v1/users/setting", handler=get_settings, response=UserSettings),
+    Route(
+        method="POST",
+        path="/api/v1/users",
+        handler=post_user,
+        body=PostUserRequest,
+        response=UserResponse,
+        summary="Create a user",
+    ),
+    Route(
+        method="PATCH",
+        path="/api/v1/users",
+        handler=patch_users,
+        body=PatchUsersRequest,
+        response=PatchUsersResponse,
+        summary="Activate or deactivate many users",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/users/setting",
+        handler=get_settings,
+        response=UserSettings,
+        summary="List the settings of the caller",
+    ),
     Route(
         method="POST",
         path="/api/v1/users/setting",
@@ -154,21 +179,37 @@ ROUTES: Final = (
         body=UserSettings,
         response=Empty,
         max_body_bytes=MAX_SETTINGS_BYTES,
+        summary="Change settings of the caller",
     ),
-    Route(method="POST", path="/api/v1/users/setting/reset", handler=reset_settings, response=Empty),
-    Route(method="GET", path="/api/v1/users/{userId}", handler=get_user, response=UserResponse),
-    Route(method="PATCH", path="/api/v1/users/{userId}", handler=patch_user, body=PatchUser, response=UserResponse),
+    Route(
+        method="POST",
+        path="/api/v1/users/setting/reset",
+        handler=reset_settings,
+        response=Empty,
+        summary="Remove all settings of the caller",
+    ),
+    Route(method="GET", path="/api/v1/users/{userId}", handler=get_user, response=UserResponse, summary="Get a user"),
+    Route(
+        method="PATCH",
+        path="/api/v1/users/{userId}",
+        handler=patch_user,
+        body=PatchUser,
+        response=UserResponse,
+        summary="Change a user",
+    ),
     Route(
         method="POST",
         path="/api/v1/users/{userId}/password",
         handler=set_user_password,
         body=str,
         response=UserResponse,
+        summary="Set the password of a user",
     ),
     Route(
         method="GET",
         path="/api/v1/users/{username}/by-username",
         handler=get_user_by_username,
         response=UserResponse,
+        summary="Get a user by name",
     ),
 )

@@ -31,7 +31,13 @@ async def create(call: Call[App, None, EventWebhook]) -> EventWebhookResponse:
 _ALL: Final = "/api/v1/resolute/event-webhooks"
 
 ROUTES: Final = (
-    Route(method="GET", path=_ALL, handler=list_, response=GetEventWebhooksResponse),
+    Route(
+        method="GET",
+        path=_ALL,
+        handler=list_,
+        response=GetEventWebhooksResponse,
+        summary="List the webhooks that hear of events",
+    ),
     Route(
         method="POST",
         path=_ALL,
@@ -39,6 +45,7 @@ ROUTES: Final = (
         body=EventWebhook,
         response=EventWebhookResponse,
         max_body_bytes=MOST_BYTES,
+        summary="Create a webhook that hears of events",
     ),
     *routes_of_one(f"{_ALL}/{{id}}", action=_ACTION, for_events=True),
 )

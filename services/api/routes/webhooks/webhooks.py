@@ -74,9 +74,23 @@ def routes_of_one(path: str, *, action: Action | None = None, for_events: bool =
         return TestWebhookResponse(completed=True)
 
     return (
-        Route(method="PATCH", path=path, handler=patch, body=PatchWebhook, response=Empty, max_body_bytes=MOST_BYTES),
-        Route(method="DELETE", path=path, handler=delete, response=Empty),
-        Route(method="POST", path=f"{path}/test", handler=test, response=TestWebhookResponse),
+        Route(
+            method="PATCH",
+            path=path,
+            handler=patch,
+            body=PatchWebhook,
+            response=Empty,
+            max_body_bytes=MOST_BYTES,
+            summary="Change the address of a webhook",
+        ),
+        Route(method="DELETE", path=path, handler=delete, response=Empty, summary="Delete a webhook"),
+        Route(
+            method="POST",
+            path=f"{path}/test",
+            handler=test,
+            response=TestWebhookResponse,
+            summary="Send a test event to a webhook",
+        ),
     )
 
 
@@ -85,7 +99,7 @@ def allowed_networks(call: Call[App, None, Any]) -> tuple[Network, ...]:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/api/v1/webhooks", handler=list_, response=GetWebhooksResponse),
+    Route(method="GET", path="/api/v1/webhooks", handler=list_, response=GetWebhooksResponse, summary="List webhooks"),
     Route(
         method="POST",
         path="/api/v1/webhooks",
@@ -93,6 +107,7 @@ ROUTES: Final = (
         body=Webhook,
         response=PostWebhookResponse,
         max_body_bytes=MOST_BYTES,
+        summary="Create a webhook",
     ),
     Route(
         method="POST",
@@ -101,6 +116,7 @@ ROUTES: Final = (
         body=PostWebhookEventDataRequest,
         response=Empty,
         max_body_bytes=MOST_BYTES,
+        summary="Send a custom event to webhooks",
     ),
     *routes_of_one("/api/v1/webhooks/{id}"),
 )

@@ -54,6 +54,7 @@ ROUTES: Final = (
         handler=post_activity,
         body=PostUserActivityRequest,
         response=Empty,
+        summary="Note that the caller has looked at a project",
     ),
     Route(
         method="GET",
@@ -61,5 +62,6 @@ ROUTES: Final = (
         handler=get_recent_projects,
         query=RecentProjectsQuery,
         response=RecentProjectsResponse,
+        summary="List the projects that the caller has looked at, the latest first",
     ),
 )

@@ -62,16 +62,35 @@ def _workspace_id(call: Call[App, Any, Any]) -> int | None:
 
 
 _PATHS: Final = (
-    "/api/v1/config-policies/global/{workloadType}",
-    "/api/v1/config-policies/workspaces/{workspaceId}/{workloadType}",
+    ("/api/v1/config-policies/global/{workloadType}", "the cluster"),
+    ("/api/v1/config-policies/workspaces/{workspaceId}/{workloadType}", "a workspace"),
 )
 
 ROUTES: Final = tuple(
     route
-    for path in _PATHS
+    for path, whole in _PATHS
     for route in (
-        Route(method="GET", path=path, handler=get_policies, response=PoliciesResponse),
-        Route(method="PUT", path=path, handler=put_policies, body=PutPoliciesRequest, response=PoliciesResponse),
-        Route(method="DELETE", path=path, handler=remove_policies, response=Empty),
+        Route(
+            method="GET",
+            path=path,
+            handler=get_policies,
+            response=PoliciesResponse,
+            summary=f"Get the configuration policies of {whole}",
+        ),
+        Route(
+            method="PUT",
+            path=path,
+            handler=put_policies,
+            body=PutPoliciesRequest,
+            response=PoliciesResponse,
+            summary=f"Set the configuration policies of {whole}",
+        ),
+        Route(
+            method="DELETE",
+            path=path,
+            handler=remove_policies,
+            response=Empty,
+            summary=f"Remove the configuration policies of {whole}",
+        ),
     )
 )

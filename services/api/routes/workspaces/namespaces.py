@@ -94,13 +94,28 @@ _WORKSPACE: Final = "/api/v1/workspaces"
 _BINDINGS: Final = f"{_WORKSPACE}/{{workspaceId}}/namespace-bindings"
 
 ROUTES: Final = (
-    Route(method="POST", path=_BINDINGS, handler=set_bindings, body=SetBindingsRequest, response=BindingsResponse),
-    Route(method="DELETE", path=_BINDINGS, handler=delete_bindings, query=DeleteBindingsQuery, response=Empty),
+    Route(
+        method="POST",
+        path=_BINDINGS,
+        handler=set_bindings,
+        body=SetBindingsRequest,
+        response=BindingsResponse,
+        summary="Bind a workspace to namespaces of clusters",
+    ),
+    Route(
+        method="DELETE",
+        path=_BINDINGS,
+        handler=delete_bindings,
+        query=DeleteBindingsQuery,
+        response=Empty,
+        summary="Remove bindings of a workspace to namespaces",
+    ),
     Route(
         method="GET",
         path=f"{_WORKSPACE}/{{id}}/list-namespace-bindings",
         handler=list_bindings,
         response=BindingsResponse,
+        summary="List the namespaces that a workspace is bound to",
     ),
     Route(
         method="POST",
@@ -108,18 +123,21 @@ ROUTES: Final = (
         handler=set_quotas,
         body=SetQuotasRequest,
         response=Empty,
+        summary="Set the resource quotas of the namespaces of a workspace",
     ),
     Route(
         method="GET",
         path=f"{_WORKSPACE}/{{id}}/get-k8s-resource-quotas",
         handler=get_quotas,
         response=QuotasResponse,
+        summary="Get the resource quotas of the namespaces of a workspace as the clusters have them",
     ),
     Route(
         method="GET",
         path="/api/v1/namespace-bindings/workspace-ids-with-default-bindings",
         handler=get_unbound,
         response=WorkspaceIds,
+        summary="List the workspaces that are bound to no namespace of their own",
     ),
     Route(
         method="POST",
@@ -127,5 +145,6 @@ ROUTES: Final = (
         handler=bind_unbound,
         body=WorkspaceIds,
         response=Empty,
+        summary="Create namespaces for workspaces and bind them",
     ),
 )

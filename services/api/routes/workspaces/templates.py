@@ -87,8 +87,9 @@ ROUTES: Final = (
         handler=list_,
         query=GetTemplatesQuery,
         response=GetTemplatesResponse,
+        summary="List templates",
     ),
-    Route(method="GET", path=_ONE, handler=get, response=TemplateResponse),
+    Route(method="GET", path=_ONE, handler=get, response=TemplateResponse, summary="Get a template"),
     *(
         Route(
             method=method,
@@ -97,19 +98,21 @@ ROUTES: Final = (
             body=body,
             response=TemplateResponse,
             max_body_bytes=MAX_TEMPLATE_BYTES,
+            summary=summary,
         )
-        for method, handler, body in (
-            ("POST", create, TemplateFields),
-            ("PUT", put, TemplateFields),
-            ("PATCH", patch, dict[str, Any]),
+        for method, handler, body, summary in (
+            ("POST", create, TemplateFields, "Create a template"),
+            ("PUT", put, TemplateFields, "Create or change a template"),
+            ("PATCH", patch, dict[str, Any], "Replace the configuration of a template"),
         )
     ),
-    Route(method="DELETE", path=_ONE, handler=delete, response=Empty),
+    Route(method="DELETE", path=_ONE, handler=delete, response=Empty, summary="Delete a template"),
     Route(
         method="PATCH",
         path="/api/v1/template/rename",
         handler=rename,
         body=RenameTemplateRequest,
         response=TemplateResponse,
+        summary="Rename a template",
     ),
 )

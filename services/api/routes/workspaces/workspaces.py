@@ -137,6 +137,7 @@ ROUTES: Final = (
         handler=get_workspaces,
         query=GetWorkspacesQuery,
         response=GetWorkspacesResponse,
+        summary="List workspaces",
     ),
     Route(
         method="POST",
@@ -145,8 +146,9 @@ ROUTES: Final = (
         body=PostWorkspaceRequest,
         max_body_values=MAX_VALUES,
         response=ChangedWorkspaceResponse,
+        summary="Create a workspace",
     ),
-    Route(method="GET", path=_ONE, handler=get_workspace, response=WorkspaceResponse),
+    Route(method="GET", path=_ONE, handler=get_workspace, response=WorkspaceResponse, summary="Get a workspace"),
     Route(
         method="PATCH",
         path=_ONE,
@@ -154,18 +156,28 @@ ROUTES: Final = (
         body=PatchWorkspace,
         max_body_values=MAX_VALUES,
         response=ChangedWorkspaceResponse,
+        summary="Change a workspace",
     ),
-    Route(method="DELETE", path=_ONE, handler=delete_workspace, response=DeleteResponse),
-    Route(method="POST", path=f"{_ONE}/archive", handler=archive, response=Empty),
-    Route(method="POST", path=f"{_ONE}/unarchive", handler=unarchive, response=Empty),
-    Route(method="POST", path=f"{_ONE}/pin", handler=pin, response=Empty),
-    Route(method="POST", path=f"{_ONE}/unpin", handler=unpin, response=Empty),
+    Route(
+        method="DELETE",
+        path=_ONE,
+        handler=delete_workspace,
+        response=DeleteResponse,
+        summary="Delete a workspace with its projects",
+    ),
+    Route(method="POST", path=f"{_ONE}/archive", handler=archive, response=Empty, summary="Archive a workspace"),
+    Route(method="POST", path=f"{_ONE}/unarchive", handler=unarchive, response=Empty, summary="Unarchive a workspace"),
+    Route(method="POST", path=f"{_ONE}/pin", handler=pin, response=Empty, summary="Pin a workspace for the caller"),
+    Route(
+        method="POST", path=f"{_ONE}/unpin", handler=unpin, response=Empty, summary="Unpin a workspace for the caller"
+    ),
     Route(
         method="GET",
         path=f"{_ONE}/projects",
         handler=get_workspace_projects,
         query=GetProjectsQuery,
         response=GetProjectsResponse,
+        summary="List the projects of a workspace, or with id 0 of all workspaces",
     ),
     Route(
         method="GET",
@@ -173,5 +185,6 @@ ROUTES: Final = (
         handler=get_available_pools,
         query=PageQuery,
         response=AvailablePools,
+        summary="List the resource pools that a workspace may use",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from services.api.wire.base import Double, Instant, Message, WireEnum
+from services.api.wire.base import Double, Instant, Message, Timestamp, WireEnum
 
 
 class ProfilerMetricType(WireEnum):
@@ -49,7 +49,7 @@ class ProfilerBatch(Message, kw_only=True):
 
     values: list[Double]
     batches: list[int]
-    timestamps: list[str | None]
+    timestamps: list[Timestamp | None]
     labels: ProfilerLabels
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Double, Instant, Int64, Message
+from services.api.wire.base import Double, Instant, Int64, Message, Timestamp
 from services.api.wire.experiments.experiments import Int32Filter
 from services.api.wire.trials.metrics import MetricType
 from services.api.wire.trials.trials import TrialState
@@ -54,7 +54,7 @@ class DataPoint(Message, kw_only=True):
 
     batches: int
     values: dict[str, Any]
-    time: str | None
+    time: Timestamp | None
     epoch: Double | UnsetType = UNSET
 
 
@@ -71,8 +71,8 @@ class ComparedTrial(Message, kw_only=True):
 
     id: int
     experiment_id: int
-    start_time: str | None
-    end_time: str | None = None
+    start_time: Timestamp | None
+    end_time: Timestamp | None = None
     state: TrialState
     restarts: int
     hparams: dict[str, Any]

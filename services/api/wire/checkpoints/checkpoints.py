@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Double, Int64, Message, Pagination, WireEnum
+from services.api.wire.base import Double, Int64, Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 
 
@@ -37,7 +37,7 @@ class Metrics(Message, kw_only=True):
 class MetricsWorkload(Message, kw_only=True):
     """A report at one step; ``num_inputs`` is always 0, nobody reports it any more."""
 
-    end_time: str | None
+    end_time: Timestamp | None
     metrics: Metrics
     num_inputs: int = 0
     total_batches: int
@@ -47,7 +47,7 @@ class CheckpointWorkload(Message, kw_only=True):
     """A checkpoint as one of the things a trial has done; ``resources`` maps paths to bytes."""
 
     uuid: str
-    end_time: str | None
+    end_time: Timestamp | None
     state: CheckpointState
     resources: dict[str, Int64]
     total_batches: int
@@ -73,7 +73,7 @@ class Checkpoint(Message, kw_only=True):
     task_id: str
     allocation_id: str | UnsetType = UNSET
     uuid: str
-    report_time: str | None
+    report_time: Timestamp | None
     resources: dict[str, Int64]
     metadata: dict[str, Any]
     state: CheckpointState

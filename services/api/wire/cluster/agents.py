@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 
 
@@ -65,7 +65,7 @@ class SlotStats(Message):
 
 class Agent(Message, kw_only=True):
     id: str
-    registered_time: str | None = None
+    registered_time: Timestamp | None = None
     slots: dict[str, Slot] = {}
     containers: dict[str, Container] = {}
     addresses: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.api.wire.base import Int64, Message, Pagination
+from services.api.wire.base import Int64, Message, Pagination, Timestamp
 
 
 class GetAuditQuery(Message):
@@ -15,8 +15,8 @@ class GetAuditQuery(Message):
     entity: str = ""
     entity_id: str = ""
     request_id: str = ""
-    since: str = ""
-    before: str = ""
+    since: Timestamp = ""
+    before: Timestamp = ""
     offset: int = 0
     limit: int = 0
 
@@ -29,7 +29,7 @@ class ChangedObject(Message):
 
 class AuditRecord(Message):
     id: Int64 = "0"
-    time: str | None = None
+    time: Timestamp | None = None
     user_id: int | None = None
     username: str = ""
     allocation_id: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message, Timestamp, WireEnum
 from services.api.wire.experiments.experiments import LaunchWarning
 
 
@@ -26,7 +26,7 @@ class CheckedStart(Message, kw_only=True):
     ahead: int | None = None
     """Other jobs that would be before it."""
     slots_ahead: int | None = None
-    estimated_start: str | None = None
+    estimated_start: Timestamp | None = None
     """If nobody else comes; null where it starts now, or nobody can say."""
     basis: str = ""
 

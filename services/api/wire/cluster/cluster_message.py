@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Instant, Message
+from services.api.wire.base import Instant, Message, Timestamp
 
 
 class ClusterMessage(Message, kw_only=True):
     message: str
-    start_time: str | None
-    end_time: str | UnsetType = UNSET
-    created_time: str | None = None
+    start_time: Timestamp | None
+    end_time: Timestamp | UnsetType = UNSET
+    created_time: Timestamp | None = None
 
 
 class GetClusterMessageResponse(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Double, Message, Pagination, WireEnum
+from services.api.wire.base import Double, Message, Pagination, Timestamp, WireEnum
 from services.api.wire.cluster.pools import QueueStats
 from services.api.wire.experiments.experiments import JobState, JobSummary
 from services.api.wire.ordering import OrderBy
@@ -27,7 +27,7 @@ class Job(Message, kw_only=True):
 
     summary: JobSummary
     type: JobType
-    submission_time: str | None
+    submission_time: Timestamp | None
     username: str
     user_id: int
     resource_pool: str

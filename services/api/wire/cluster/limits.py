@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from services.api.wire.base import Message
+from services.api.wire.base import Message, Timestamp
 from services.api.wire.cluster.holders import HolderScope
 
 
@@ -53,11 +53,11 @@ class Limit(Message, kw_only=True):
     null of a limit for each user or each workspace."""
     left: float | None = None
     """Never less than 0, though more may be held than a limit that was set later allows."""
-    next_period: str | None = None
+    next_period: Timestamp | None = None
     """When the next period begins."""
     set_by: str = ""
     """Name of the administrator; empty when there is no such user any more."""
-    set_at: str | None = None
+    set_at: Timestamp | None = None
 
 
 class LimitResponse(Message, kw_only=True):

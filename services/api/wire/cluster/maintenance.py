@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Instant, Message
+from services.api.wire.base import Instant, Message, Timestamp
 
 
 class Maintenance(Message, kw_only=True):
@@ -12,8 +12,8 @@ class Maintenance(Message, kw_only=True):
     resource_pool: str
     """Empty where nodes are named."""
     nodes: list[str]
-    start_time: str | None
-    end_time: str | None
+    start_time: Timestamp | None
+    end_time: Timestamp | None
     message: str
 
 

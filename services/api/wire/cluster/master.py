@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from services.api.wire.base import Message
+from services.api.wire.base import Message, Timestamp
 from services.api.wire.cluster.cluster_message import ClusterMessage
 from services.api.wire.log_level import LogLevel
 from services.api.wire.users.sso import MasterSsoProvider, SsoProvider
@@ -89,7 +89,7 @@ class MasterLogsQuery(Message):
 class LogEntry(Message, kw_only=True):
     id: int
     message: str
-    timestamp: str | None
+    timestamp: Timestamp | None
     level: LogLevel
 
 

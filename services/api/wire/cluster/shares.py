@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.api.wire.base import Message
+from services.api.wire.base import Message, Timestamp
 from services.api.wire.cluster.holders import HolderScope
 
 
@@ -22,7 +22,7 @@ class Share(Message, kw_only=True):
     weight: float
     set_by: str = ""
     """Name of the administrator; empty when there is no such user any more."""
-    set_at: str | None = None
+    set_at: Timestamp | None = None
 
 
 class SharePart(Message, kw_only=True):

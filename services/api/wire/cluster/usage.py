@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message, Timestamp, WireEnum
 
 
 class Period(WireEnum):
@@ -14,8 +14,8 @@ class Period(WireEnum):
 class WindowQuery(Message):
     """Text, because clients are told by name which one is missing."""
 
-    timestamp_after: str = ""
-    timestamp_before: str = ""
+    timestamp_after: Timestamp = ""
+    timestamp_before: Timestamp = ""
 
 
 class PeriodsQuery(Message):
@@ -26,8 +26,8 @@ class PeriodsQuery(Message):
 
 class RawUsageEntry(Message, kw_only=True):
     kind: str
-    start_time: str | None
-    end_time: str | None
+    start_time: Timestamp | None
+    end_time: Timestamp | None
     experiment_id: int
     username: str
     user_id: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.api.wire.base import Message, Pagination
+from services.api.wire.base import Message, Pagination, Timestamp
 
 
 class GetWaitingQuery(Message):
@@ -23,22 +23,22 @@ class WaitingAllocation(Message):
     username: str = ""
     resource_pool: str = ""
     slots: int = 0
-    requested_at: str | None = None
+    requested_at: Timestamp | None = None
     reason: str = ""
     """In words; empty until the queue has been planned for the first time."""
     reason_code: str = ""
     """The same for programs, which may rely on it to stay."""
-    since: str | None = None
+    since: Timestamp | None = None
     """Since when it waits for this reason, whatever its numbers are."""
     ahead: int | None = None
     """Other jobs that are before it in the queue; null, as the fields below, until it has been estimated."""
     slots_ahead: int | None = None
     """What these jobs want."""
-    estimated_start: str | None = None
+    estimated_start: Timestamp | None = None
     """When it is expected to start if nobody new comes; never in the past, null where nothing expected leads to it."""
     basis: str = ""
     """What the estimate depends on, in words."""
-    estimate_made_at: str | None = None
+    estimate_made_at: Timestamp | None = None
 
 
 class GetWaitingResponse(Message, kw_only=True):

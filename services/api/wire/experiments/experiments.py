@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from services.api.wire.base import Double, Int64, Message, Pagination, WireEnum
+from services.api.wire.base import Double, Int64, Message, Pagination, Timestamp, WireEnum
 from services.api.wire.experiments.model_definitions import File
 from services.api.wire.ordering import OrderBy
 
@@ -77,8 +77,8 @@ class Experiment(Message):
     description: str = ""
     labels: list[str] = []
     state: ExperimentState = ExperimentState.UNSPECIFIED
-    start_time: str | None = None
-    end_time: str | None = None
+    start_time: Timestamp | None = None
+    end_time: Timestamp | None = None
     duration: int | UnsetType = UNSET
     archived: bool = False
     num_trials: int = 0
@@ -208,7 +208,7 @@ class PatchExperimentResponse(Message, kw_only=True):
 
 class ValidationHistoryEntry(Message, kw_only=True):
     trial_id: int
-    end_time: str | None
+    end_time: Timestamp | None
     searcher_metric: Double
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from services.api.wire.base import Int64, Message
+from services.api.wire.base import Int64, Message, Timestamp
 
 
 class File(Message):
@@ -31,7 +31,7 @@ class ModelDefinitionResponse(Message, kw_only=True):
 class FileNode(Message, kw_only=True):
     path: str
     name: str
-    modified_time: str | None = None
+    modified_time: Timestamp | None = None
     content_length: int = 0
     is_dir: bool = False
     content_type: str = ""

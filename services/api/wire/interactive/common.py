@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message, Timestamp, WireEnum
 from services.api.wire.cluster.agents import Container
 from services.api.wire.experiments.model_definitions import File
 from services.api.wire.ordering import OrderBy
@@ -18,7 +18,7 @@ class InteractiveTask(Message):
     id: str = ""
     description: str = ""
     state: TaskState = TaskState.UNSPECIFIED
-    start_time: str | None = None
+    start_time: Timestamp | None = None
     container: Container | None = None
     display_name: str = ""
     user_id: int = 0

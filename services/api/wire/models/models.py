@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 
 
@@ -22,8 +22,8 @@ class Model(Message, kw_only=True):
     workspace_id: int
     archived: bool
     num_versions: int
-    creation_time: str | None
-    last_updated_time: str | None
+    creation_time: Timestamp | None
+    last_updated_time: Timestamp | None
 
 
 class ModelResponse(Message, kw_only=True):

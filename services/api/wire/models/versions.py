@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.checkpoints.checkpoints import Checkpoint
 from services.api.wire.models.models import Model
 from services.api.wire.ordering import OrderBy
@@ -26,8 +26,8 @@ class ModelVersion(Message, kw_only=True):
     labels: list[str]
     user_id: int | UnsetType = UNSET
     username: str
-    creation_time: str | None
-    last_updated_time: str | None
+    creation_time: Timestamp | None
+    last_updated_time: Timestamp | None
 
 
 class ModelVersionResponse(Message, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Double, Int64, Message, Pagination
+from services.api.wire.base import Double, Int64, Message, Pagination, Timestamp
 from services.api.wire.trials.trials import TrialState
 
 
@@ -36,8 +36,8 @@ class FlatRun(Message, kw_only=True):
 
     id: int
     local_id: str
-    start_time: str | None
-    end_time: str | None
+    start_time: Timestamp | None
+    end_time: Timestamp | None
     state: TrialState
     labels: list[str]
     checkpoint_size: Int64

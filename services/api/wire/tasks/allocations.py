@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message, Timestamp, WireEnum
 
 
 class TaskState(WireEnum):
@@ -27,8 +27,8 @@ class Allocation(Message, kw_only=True):
     task_id: str
     state: TaskState
     is_ready: bool | UnsetType = UNSET
-    start_time: str | UnsetType = UNSET
-    end_time: str | UnsetType = UNSET
+    start_time: Timestamp | UnsetType = UNSET
+    end_time: Timestamp | UnsetType = UNSET
     allocation_id: str
     slots: int
     exit_reason: str | UnsetType = UNSET

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Instant, Message
+from services.api.wire.base import Instant, Message, Timestamp
 from services.api.wire.log_level import LogLevel
 from services.api.wire.ordering import OrderBy
 
@@ -39,7 +39,7 @@ class TaskLog(Message, kw_only=True):
     agent_id: str | UnsetType = UNSET
     container_id: str | UnsetType = UNSET
     rank_id: int | UnsetType = UNSET
-    timestamp: str | None
+    timestamp: Timestamp | None
     level: LogLevel
     log: str
     source: str | UnsetType = UNSET
@@ -53,7 +53,7 @@ class TrialLog(Message, kw_only=True):
     agent_id: str | UnsetType = UNSET
     container_id: str | UnsetType = UNSET
     rank_id: int | UnsetType = UNSET
-    timestamp: str | None
+    timestamp: Timestamp | None
     level: LogLevel
     log: str
     source: str | UnsetType = UNSET

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message, Timestamp, WireEnum
 from services.api.wire.cluster.agents import Device
 from services.api.wire.generic_tasks.generic_tasks import GenericTaskState
 from services.api.wire.tasks.allocations import Allocation
@@ -27,8 +27,8 @@ class Task(Message, kw_only=True):
     task_id: str
     task_type: TaskType
     allocations: list[Allocation]
-    start_time: str
-    end_time: str | UnsetType = UNSET
+    start_time: Timestamp
+    end_time: Timestamp | UnsetType = UNSET
     task_state: GenericTaskState | UnsetType = UNSET
     parent_id: str | UnsetType = UNSET
     forked_from: str | UnsetType = UNSET
@@ -110,7 +110,7 @@ class AllocationSummary(Message, kw_only=True):
     task_id: str
     allocation_id: str
     name: str
-    registered_time: str | None
+    registered_time: Timestamp | None
     resource_pool: str
     slots_needed: int
     resources: list[ResourcesSummary]

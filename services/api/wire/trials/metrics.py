@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Double, Instant, Int32, Message, Pagination, WireEnum
+from services.api.wire.base import Double, Instant, Int32, Message, Pagination, Timestamp, WireEnum
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, MetricsWorkload
 from services.api.wire.ordering import OrderBy
 
@@ -42,7 +42,7 @@ class MetricsReport(Message, kw_only=True):
     """``metrics`` holds ``avg_metrics`` and ``batch_metrics``, or ``validation_metrics``."""
 
     trial_id: int
-    end_time: str | None
+    end_time: Timestamp | None
     metrics: dict[str, Any]
     total_batches: int
     archived: bool = False

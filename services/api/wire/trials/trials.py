@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Double, Int64, Message, Pagination, WireEnum
+from services.api.wire.base import Double, Int64, Message, Pagination, Timestamp, WireEnum
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, MetricsWorkload
 from services.api.wire.experiments.experiments import ExperimentState
 from services.api.wire.ordering import OrderBy
@@ -54,8 +54,8 @@ class Trial(Message, kw_only=True):
 
     id: int
     experiment_id: int
-    start_time: str | None
-    end_time: str | None = None
+    start_time: Timestamp | None
+    end_time: Timestamp | None = None
     state: TrialState
     restarts: int
     hparams: dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from services.api.wire.base import Message
+from services.api.wire.base import Message, Timestamp
 
 
 class SsoProvider(Struct, frozen=True, kw_only=True):
@@ -47,4 +47,4 @@ class LegacyUser(Struct, frozen=True, kw_only=True):
     admin: bool
     active: bool
     remote: bool
-    modified_at: str | None
+    modified_at: Timestamp | None

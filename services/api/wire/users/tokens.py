@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 
 
@@ -17,8 +17,8 @@ class TokenType(WireEnum):
 class TokenInfo(Message, kw_only=True):
     id: int
     user_id: int
-    expiry: str | None
-    created_at: str | None
+    expiry: Timestamp | None
+    created_at: Timestamp | None
     token_type: TokenType = TokenType.ACCESS_TOKEN
     revoked: bool
     description: str

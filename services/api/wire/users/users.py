@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 
 
@@ -22,9 +22,9 @@ class User(Message):
     active: bool = False
     agent_user_group: AgentUserGroup | None = None
     display_name: str = ""
-    modified_at: str | None = None
+    modified_at: Timestamp | None = None
     remote: bool = False
-    last_auth_at: str | None = None
+    last_auth_at: Timestamp | None = None
 
 
 class UserResponse(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 from services.api.wire.workspaces.workspaces import WorkspaceState
 
@@ -19,7 +19,7 @@ class Project(Message):
     name: str = ""
     workspace_id: int = 0
     description: str = ""
-    last_experiment_started_at: str | None = None
+    last_experiment_started_at: Timestamp | None = None
     notes: list[Note] = []
     num_experiments: int = 0
     num_active_experiments: int = 0

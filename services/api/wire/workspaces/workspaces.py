@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.base import Message, Pagination, Timestamp, WireEnum
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces.namespaces import NamespaceBinding, NamespaceMeta
@@ -33,7 +33,7 @@ class Workspace(Message):
     error_message: str = ""
     agent_user_group: AgentUserGroup | UnsetType = UNSET
     checkpoint_storage_config: dict[str, Any] | UnsetType = UNSET
-    pinned_at: str | None = None
+    pinned_at: Timestamp | None = None
     default_compute_pool: str = ""
     default_aux_pool: str = ""
     auto_created_namespace: str | UnsetType = UNSET
