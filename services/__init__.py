@@ -41,7 +41,6 @@ defer_imports(
         "services.api.contexts.pack": {"tarfile": ()},
         "services.api.contexts.tree": {"tarfile": ()},
         "services.api.downloads.archives": {"tarfile": (), "zipfile": ()},
-        "services.api.http.builtin.openapi": {"html": ()},
         "services.api.proxy.responses": {"html": ()},
         "services.api.proxy.tunnels.handshake": {"h11": ()},
         "services.api.routes.cluster.usage": {"csv": ()},

@@ -77,7 +77,7 @@ def build_application(
     """
     interface = LoadedRoutes(routes)
     application = Application(interface, lifespan=lifespan)
-    builtin = [*description_routes(interface, application.openapi)]
+    builtin = description_routes(application.openapi)
     if health is not None:
         builtin.append(health_route(health))
     table: RouteTable[BoundRoute] = RouteTable()

@@ -12,7 +12,7 @@ import httpx
 import msgspec.inspect as mi
 import pytest
 
-from services.api.http.builtin.openapi import INTEGERS
+from services.api.http.description.parameters import INTEGERS
 from services.api.http.routing import Route
 from services.api.routes.table import all_routes
 from tests.harness.api import ApiProcess

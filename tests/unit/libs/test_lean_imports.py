@@ -117,10 +117,10 @@ assert not {"html", "email.parser", "http.client", "zipfile", "configparser", "l
 from libs.bus.contents import reading
 from services.api.contexts.pack import pack_context
 from services.api.downloads import archives
-from services.api.http.builtin import openapi
+from services.api.proxy import responses
 from starlette.exceptions import HTTPException
 assert HTTPException(404).detail == "Not Found"
-assert starlette.middleware.errors.html.escape("<") == openapi.html.escape("<") == "&lt;"
+assert starlette.middleware.errors.html.escape("<") == responses.html.escape("<") == "&lt;"
 assert asyncpg.connect_utils.configparser.ConfigParser().sections() == []
 assert nats.js.manager.BytesParser().parsebytes(b"Name: value").items() == [("Name", "value")]
 assert list(reading.parser.BytesHeaderParser().parsebytes(b"Name: value")) == ["Name"]

@@ -322,7 +322,8 @@ async def test_the_interface_describes_itself(client: httpx.AsyncClient, world: 
     document = (await client.get("/api/v1/openapi.json")).json()
     assert document == application(world).openapi()
     assert "/api/v1/echoes/{echoId}" in document["paths"]
-    assert "<code>/api/v1/echoes/{echoId}</code>" in (await client.get("/docs/rest-api")).text
+    assert "/docs/reference.js" in (await client.get("/docs")).text
+    assert "/api/v1/openapi.json" in (await client.get("/docs/reference.js")).text
 
 
 @pytest.mark.parametrize("of_fastapi", [False, True])
@@ -385,7 +386,7 @@ async def test_a_route_is_loaded_for_its_first_call_while_others_are_answered(wo
         assert (await client.get("/late")).text == "late"
         assert len(loads) == 1
         assert loads != [threading.current_thread().name]
-        assert "A late one" in (await client.get("/docs/rest-api")).text
+        assert "A late one" in (await client.get("/api/v1/openapi.json")).text
         assert (await client.get("/api/v1/openapi.json")).json()["paths"]["/late"]["get"]["summary"] == "A late one"
 
 

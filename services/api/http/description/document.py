@@ -1,0 +1,94 @@
+"""The OpenAPI document, put together from routes and the types of their messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from services.api.http.description.contents import CONTENTS, SCHEMAS
+from services.api.http.description.operations import body_of, describe_operation
+from services.api.http.description.parameters import PARAMETER
+from services.api.http.description.refusals import refusal_components
+from services.api.http.description.schemas import Schema, Schemas
+from services.api.http.description.tags import TAGS
+from services.api.http.routing import Route
+
+_SCHEMA_REFERENCE: Final = re.compile(r"#/components/schemas/([\w.-]+)\Z")
+_SECURITY: Final = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "the token of a login (`login`), an access token (`postAccessToken`) or the token of a task",
+    },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "auth",
+        "description": "the token of a login as a browser has it; what changes something has to come from our own page",
+    },
+    "basic": {"type": "http", "scheme": "basic", "description": "the name and the password of a client"},
+}
+
+
+def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
+    """The OpenAPI 3.1 document of ``routes``.
+
+    Schemas are named for their types. A type that is both sent and received has two: in a reply every field is there,
+    in a request most may be left out, and that one has ``Input`` after its name.
+    """
+    sent = [route.response for route in routes if route.response is not None]
+    received = [kind for route in routes for kind in (route.query, body_of(route)) if kind is not None]
+    schemas = Schemas(sent=sent, received=received, others=SCHEMAS)
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        path = PARAMETER.sub(r"{\1}", route.path)
+        paths.setdefault(path, {})[route.method.lower()] = describe_operation(
+            route, schemas, CONTENTS.get(f"{route.method} {route.path}")
+        )
+    responses = refusal_components()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": title,
+            "version": version,
+            "summary": "The REST interface of Resolute",
+            "description": "Compatible with the interface of the Determined master 0.38.1; what is below "
+            "`/api/v1/resolute/` is in addition.",
+        },
+        "tags": _tags(paths),
+        "paths": paths,
+        "components": {
+            "schemas": _reachable(schemas.components, [paths, responses]),
+            "responses": responses,
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+def _tags(paths: dict[str, Schema]) -> list[Schema]:
+    used = {tag for methods in paths.values() for operation in methods.values() for tag in operation["tags"]}
+    return [{"name": name, "description": TAGS[name]} if name in TAGS else {"name": name} for name in sorted(used)]
+
+
+def _reachable(components: dict[str, Schema], roots: Iterable[Any]) -> dict[str, Schema]:
+    """The components that something refers to, by name."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        for name in _references(waiting.pop()):
+            if name not in found:
+                found.add(name)
+                waiting.append(components[name])
+    return {name: components[name] for name in sorted(found)}
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if (found := _SCHEMA_REFERENCE.match(str(part.get("$ref", "")))) is not None:
+            yield found[1]
+        for inner in part.values():
+            yield from _references(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            yield from _references(inner)
