@@ -386,7 +386,6 @@ async def test_a_route_is_loaded_for_its_first_call_while_others_are_answered(wo
         assert (await client.get("/late")).text == "late"
         assert len(loads) == 1
         assert loads != [threading.current_thread().name]
-        assert "A late one" in (await client.get("/api/v1/openapi.json")).text
         assert (await client.get("/api/v1/openapi.json")).json()["paths"]["/late"]["get"]["summary"] == "A late one"
 
 
