@@ -142,9 +142,8 @@ class BlockedRequests:
         heads = self._heads_on(nodes)
         return bool(heads) and all(self._gives_way(request, head.request) for head in heads)
 
-    def clearance(self, request: PendingAllocation) -> Clearance:
-        """That of everybody who is like ``request``, whatever their shares have."""
-        nodes = self._nodes_of(request)
+    def clearance(self, request: PendingAllocation, nodes: Names | None) -> Clearance:
+        """That of everybody who is like ``request``, whatever their shares have, on the nodes that it may use."""
         heads = self._heads_on(nodes)
         if not heads:  # there may be more that are blocked than have a place among them
             return Clearance.NOWHERE if self._count_ahead(nodes) else Clearance.OPEN

@@ -253,8 +253,9 @@ class QueuePass:
         order.put_back(queue)
 
     def _clearance(self, queue: QueueClass) -> Clearance:
-        found = self._in_vain.clearance(queue, self._blocked.clearance)
-        if self._tree is None or found is Clearance.ALL or not self._blocked.passes(queue.first, self._nodes_of(queue)):
+        nodes = self._nodes_of(queue)
+        found = self._in_vain.clearance(queue, lambda request: self._blocked.clearance(request, nodes))
+        if self._tree is None or found is Clearance.ALL or not self._blocked.passes(queue.first, nodes):
             return found
         return Clearance.ALL
 

@@ -140,6 +140,7 @@ class Demands:
         self._kind_of: dict[int, int] = {}
         self._last: tuple[PendingAllocation | None, Demand] = (None, Demand(units=1, pods=1))
         self.groups: Mapping[str, int] = {}
+        self._groups_of: dict[Names, frozenset[int]] = {}
         if eligible is not None:
             for one in requests:
                 self.kind(one.needs)
@@ -179,12 +180,15 @@ class Demands:
             eligible = self.eligible.of(needs)
             nodes = eligible.in_service if in_service else eligible.now
         has_all = self.eligible is None or nodes is self.eligible.everything
+        groups = None if has_all or nodes is None else self._groups_of.get(nodes)
+        if groups is None and not has_all and nodes is not None:
+            groups = self._groups_of[nodes] = frozenset(self.groups.get(node, 0) for node in nodes)
         return Demand(
             units=request.pods[0] or 1,
             pods=len(request.pods),
             excluded=excluded,
             nodes=None if has_all else nodes,
-            groups=None if has_all or nodes is None else frozenset(self.groups.get(node, 0) for node in nodes),
+            groups=groups,
             requests=beside_slots(needs),
             topology=self._choice(request),
             most=request.most_per_pod,

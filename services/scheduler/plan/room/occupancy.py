@@ -20,7 +20,7 @@ from services.scheduler.plan.room.candidates import deletion_candidates
 from services.scheduler.plan.room.demand import Demand, Demands, beside_slots
 from services.scheduler.plan.room.ledger import Ledger
 from services.scheduler.plan.room.lifetimes import Lifetimes
-from services.scheduler.plan.room.reservations import NodeReservation, Others, holders_of, reserve
+from services.scheduler.plan.room.reservations import HoldersByNode, NodeReservation, Others, reserve
 from services.scheduler.plan.room.room import Fits, Room, Units
 from services.scheduler.plan.room.stock import Stock, StockView
 from services.scheduler.plan.snapshot import (
@@ -91,6 +91,7 @@ class Occupancy:
         self._fits_empty: dict[Demand, bool] = {}
         self._most_in_all: dict[Demand, int | None] = {}
         self._started: list[tuple[datetime, tuple[tuple[str, int], ...]]] = []
+        """Since the holders were asked for last."""
 
     # What there is
 
@@ -330,7 +331,7 @@ class Occupancy:
             need=demand.units,
             pods=demand.pods,
             free=free,
-            holders=holders_of((*self._holders, *self._started)),
+            holders=self._holders_now(),
             others=others if requests and stock else None,
             usable=demand.places_in if demand.most else int,
             needed=demand.units_for if demand.most else int,
@@ -385,15 +386,22 @@ class Occupancy:
         return self._later
 
     @cached_property
-    def _holders(self) -> list[tuple[datetime, tuple[tuple[str, int], ...]]]:
-        now = self._pool.now
-        held: list[tuple[datetime, tuple[tuple[str, int], ...]]] = [
-            (now if one.leaving else one.ends_at or NEVER, tuple(self._pods_of(one.pods)))
+    def _holders(self) -> HoldersByNode:
+        """As of the last time that somebody asked."""
+        now, found = self._pool.now, HoldersByNode()
+        found.add(
+            (now if one.leaving else one.ends_at or NEVER, self._pods_of(one.pods))
             for one in (*self._pool.held, *self._pool.moving)
-        ]
+        )
         if not self._auxiliary:
-            held += [(NEVER, ((node.name, node.lent),)) for node in self._pool.nodes or () if node.lent]
-        return held
+            found.add((NEVER, ((node.name, node.lent),)) for node in self._pool.nodes or () if node.lent)
+        return found
+
+    def _holders_now(self) -> Mapping[str, Iterable[tuple[datetime, int]]]:
+        """Until when who holds how many units, by node."""
+        self._holders.add(self._started)
+        self._started.clear()
+        return self._holders.by_node
 
     @cached_property
     def _empty(self) -> Units:

@@ -12,9 +12,11 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from services.scheduler.plan.room.room import hash_of
 from services.scheduler.plan.snapshot import NEVER, Placement
@@ -39,6 +41,8 @@ class _Place(Struct, frozen=True, gc=False, order=True):
     number: int
     """Hash of the node, which decides among equals."""
     node: str
+    count: int
+    """Of pods there, this one among them."""
 
 
 class Others(Struct, frozen=True):
@@ -79,16 +83,15 @@ def reserve(
         if units >= need
         for place in _places(
             node,
-            min(units // need, pods, pods if others is None else others.pods(node)),
+            min(units // need, pods),
             need,
             free.get(node, 0),
             holders=holders.get(node, ()),
-            others=others,
             usable=usable,
             needed=needed,
         )
     )
-    places = sorted(found)
+    places = sorted(found) if others is None else _with_others(list(found), others, pods)
     if len(places) < pods:
         return None
     until = places[pods - 1].free_at
@@ -123,7 +126,6 @@ def _places(
     free: int,
     *,
     holders: Iterable[tuple[datetime, int]],
-    others: Others | None,
     usable: Callable[[int], int],
     needed: Callable[[int], int],
 ) -> Iterable[_Place]:
@@ -138,17 +140,40 @@ def _places(
             left += next_one[1]
         if usable(left) < count * need:
             at = NEVER
-        elif others is not None:
-            at = max(at, others.free_at(node, count))
-        yield _Place(at, lacking, number, node)
+        yield _Place(at, lacking, number, node, count)
 
 
-def holders_of(
-    pods: Iterable[tuple[datetime, Iterable[tuple[str, int]]]],
-) -> defaultdict[str, list[tuple[datetime, int]]]:
-    """The holders of each node, from the ends and the pods of allocations."""
-    found: defaultdict[str, list[tuple[datetime, int]]] = defaultdict(list)
-    for ends_at, placed in pods:
-        for node, slots in placed:
-            found[node].append((ends_at, slots or 1))
+def _with_others(places: list[_Place], others: Others, pods: int) -> list[_Place]:
+    """``places``, of which the units alone were looked at, with when there is enough of everything there: in order, as
+    far as they may be among those that ``pods`` pods get. No place is free before its units are, so that those which
+    come free late need not be looked at."""
+    waiting = [(place, False) for place in places]
+    heapify(waiting)
+    found: list[_Place] = []
+    until = NEVER
+    while waiting and (len(found) < pods or (until != NEVER and waiting[0][0].free_at <= until)):
+        place, is_known = heappop(waiting)
+        if not is_known:
+            if place.count > others.pods(place.node):
+                continue
+            if place.free_at != NEVER:
+                at = max(place.free_at, others.free_at(place.node, place.count))
+                if at != place.free_at:
+                    heappush(waiting, (replace(place, free_at=at), True))
+                    continue
+        found.append(place)
+        if len(found) == pods:
+            until = place.free_at
     return found
+
+
+class HoldersByNode:
+    """The holders of each node, from the ends and the pods of allocations."""
+
+    def __init__(self) -> None:
+        self.by_node: defaultdict[str, list[tuple[datetime, int]]] = defaultdict(list)
+
+    def add(self, pods: Iterable[tuple[datetime, Iterable[tuple[str, int]]]]) -> None:
+        for ends_at, placed in pods:
+            for node, slots in placed:
+                self.by_node[node].append((ends_at, slots or 1))

@@ -27,6 +27,9 @@ from services.scheduler.plan.topology.domains import Domain, Domains
 ENOUGH: Final = 1 << 40
 """Pods that fit where nothing is counted."""
 _NONE: Final[Mapping[str, int]] = {}
+_NUMBERS: Final = 1 << 64
+_LAST: Final = "\U0010ffff"
+"""After any name of a node."""
 Key: TypeAlias = tuple[float, int, int, int, int]
 """Score, units left, group, lifetime and number of the domains: what nodes that are alike have in common. The smallest
 is preferred, but for the domains, which ``in_use`` compares."""
@@ -43,10 +46,10 @@ def hash_of(name: str) -> int:
 def nearest_first(nodes: Sequence[tuple[int, str]], wanted: int) -> Iterator[tuple[int, str]]:
     """``nodes``, which are in the order of their hashes, by how far these lie below ``wanted``, with that distance; the
     numbers go round at 2^64."""
-    after = bisect_right(nodes, (wanted, "\U0010ffff"))
+    after = bisect_right(nodes, (wanted, _LAST))
     for offset in range(1, len(nodes) + 1):
         number, name = nodes[after - offset]
-        yield (wanted - number) % (1 << 64), name
+        yield (wanted - number) % _NUMBERS, name
 
 
 class Fits(Protocol):
@@ -357,7 +360,9 @@ class Room(Units):
         """The nearest node that will do, with its distance."""
         excluded, requests = demand.excluded, demand.requests
         fits = self._fits if requests else None
-        for distance, name in nearest_first(bucket, wanted):
+        after = bisect_right(bucket, (wanted, _LAST))
+        for offset in range(1, len(bucket) + 1):  # as ``nearest_first``, which would take its time
+            number, name = bucket[after - offset]
             if name not in excluded and (fits is None or fits(name, requests) > placed.get(name, 0)):
-                return distance, name
+                return (wanted - number) % _NUMBERS, name
         return None

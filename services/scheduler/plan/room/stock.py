@@ -33,8 +33,8 @@ class StockView:
         free = self._stock.free(node)
         if free is None:
             return ENOUGH
-        plus = [ledger.of(node) for ledger in self._plus if ledger]
-        minus = [ledger.of(node) for ledger in self._minus if ledger]
+        plus = [found for ledger in self._plus if ledger and (found := ledger.of(node))]
+        minus = [found for ledger in self._minus if ledger and (found := ledger.of(node))]
         if given:
             plus.append(given)
         most = ENOUGH
