@@ -8,6 +8,7 @@ step, nothing may have been reported there since: one more point moves the bound
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeAlias
@@ -16,12 +17,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from services.api.queries.charts.levels import statements as sql
+from services.api.queries.charts.time_series.chosen_points import MOST_WITH_LEVELS
 from services.api.wire.charts.series import DataPoint
 
 MOST_BYTES: Final = 8 * 2**20
 """Of all that is kept; a thousand points have a tenth of a megabyte."""
 WINDOW_BYTES: Final = 1024
-"""Of what is kept beside the points."""
+"""Of what is kept beside the points and the names."""
 Points: TypeAlias = Any
 """``list[DataPoint]``, or as ``Raw`` the JSON of one, which goes into an answer as it is."""
 
@@ -60,6 +62,8 @@ class _Kept(Struct, frozen=True):
     generation: int
     sealed_step: int
     points: Raw
+    size: int
+    """Bytes, as they were counted."""
 
 
 class KeptPoints:
@@ -83,13 +87,17 @@ class KeptPoints:
 
     def keep(self, window: SeriesWindow, standing: GroupStanding, points: list[DataPoint]) -> Points:
         """Keep the points of a window, of the snapshot in which its group has this standing, if they will be found
-        again; returns them."""
-        if not points or not standing.is_sealed(window):
+        again; returns them.
+
+        Whoever asks makes up the names, and each is kept although nothing is reported by it: no chart has so many.
+        """
+        if not points or len(window.names) > MOST_WITH_LEVELS or not standing.is_sealed(window):
             return points
         encoded = Raw(msgspec.json.encode(points, order="deterministic"))
         self._forget(window)
-        self._kept[window] = _Kept(standing.generation, standing.sealed_step, encoded)
-        self._bytes += len(encoded) + WINDOW_BYTES
+        size = len(encoded) + WINDOW_BYTES + sum(map(sys.getsizeof, (window.group, *window.names)))
+        self._kept[window] = _Kept(standing.generation, standing.sealed_step, encoded, size)
+        self._bytes += size
         while self._bytes > self._most_bytes:
             self._forget(next(iter(self._kept)))
         return encoded
@@ -97,7 +105,7 @@ class KeptPoints:
     def _forget(self, window: SeriesWindow) -> None:
         kept = self._kept.pop(window, None)
         if kept is not None:
-            self._bytes -= len(kept.points) + WINDOW_BYTES
+            self._bytes -= kept.size
 
 
 async def read_standings(driver: Any, trial_id: int, groups: Collection[str]) -> Mapping[str, GroupStanding]:
