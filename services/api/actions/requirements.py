@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from libs.errors import InvalidRequest, Unavailable
+from libs.errors import InvalidRequest, NotFound, Unavailable
 from libs.events import subjects
 from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswer, QueueAnswers, QueueCheck
 from services.api.actions.resource_request import EXCEEDS
@@ -84,11 +84,14 @@ def question_about(
 
 
 async def answers_about(app: App, asked: Sequence[EmptyPoolRequest]) -> Sequence[QueueAnswer]:
-    """In the order of ``asked``; () where no scheduler answers, or one that does not know the question."""
+    """In the order of ``asked``; () where no scheduler answers, or one that does not know the question.
+
+    NotFound comes from one of before a pool was added, in a release that does not answer for the other pools then.
+    """
     question = msgspec.json.encode(QueueCheck(in_empty_pool=tuple(asked)))
     try:
         reply = await app.bus.request(subjects.CHECK_QUEUE, question, timeout_s=ANSWERS_WITHIN_S)
-    except Unavailable as error:
+    except (NotFound, Unavailable) as error:
         pools = [one.pool for one in asked]
         log.warning("requirements.unchecked", pools=pools, error=str(error))
         return ()

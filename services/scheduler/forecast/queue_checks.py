@@ -171,10 +171,12 @@ class QueueChecks:
         return ((row["allocation_id"], row["pool"]) for row in rows)
 
     def _pool(self, name: str) -> PoolConfig:
-        for pool in self._cluster.resource_pools:
-            if pool.pool_name == name:
-                return pool
-        raise NotFound("resource pool", name)
+        if (pool := self._find_pool(name)) is None:
+            raise NotFound("resource pool", name)
+        return pool
+
+    def _find_pool(self, name: str) -> PoolConfig | None:
+        return next((pool for pool in self._cluster.resource_pools if pool.pool_name == name), None)
 
     async def _load(
         self, pool: PoolConfig, requests: Mapping[str, HypotheticalRequest], *, guests_ahead: bool = False
@@ -211,8 +213,11 @@ class QueueChecks:
         return snapshot, expectations(snapshot, kinds, past)
 
     def _in_empty_pool(self, asked: EmptyPoolRequest) -> QueueAnswer:
-        pool, capacity = self._pool(asked.pool).pool_name, self._capacity(asked.pool)
-        return in_empty_pool(asked, capacity, self._memories[pool], division_of(self._cluster, pool, capacity))
+        if self._find_pool(asked.pool) is None:
+            return QueueAnswer()  # the api has been told of a pool that this scheduler will learn of when it is updated
+        capacity = self._capacity(asked.pool)
+        division = division_of(self._cluster, asked.pool, capacity)
+        return in_empty_pool(asked, capacity, self._memories[asked.pool], division)
 
     def _smallest(self, pool: PoolConfig, request: HypotheticalRequest) -> int:
         return smallest_pod(self._cluster, pool.pool_name, slots=request.slots, num_pods=request.num_pods)
