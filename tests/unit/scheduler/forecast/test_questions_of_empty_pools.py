@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, cast
 
 import msgspec
+import pytest
 
 from libs.bus import CoreMessage
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
@@ -12,6 +14,7 @@ from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.node_shapes import ReportedShape
 from libs.events.requests.queue_checks import EmptyPoolRequest, QueueAnswer, QueueAnswers, QueueCheck
+from services.scheduler.forecast import queue_checks
 from services.scheduler.forecast.queue_checks import QueueChecks
 
 POOLS: Final = ("first", "second", "third")
@@ -42,3 +45,18 @@ async def test_a_pool_that_the_scheduler_does_not_know_leaves_the_others_answere
     assert new == QueueAnswer()
     assert not first.is_possible
     assert not second.is_possible
+
+
+async def test_others_go_on_between_two_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    planned = queue_checks.in_empty_pool
+
+    def in_empty_pool(asked: EmptyPoolRequest, *known: Any) -> QueueAnswer:
+        happened.append(asked.pool)
+        asyncio.get_running_loop().call_soon(happened.append, "others")
+        return planned(asked, *known)
+
+    monkeypatch.setattr(queue_checks, "in_empty_pool", in_empty_pool)
+    answers = await _answers(*POOLS)
+    assert all(answer.starts_now for answer in answers)
+    assert happened[:5] == ["first", "others", "second", "others", "third"]
