@@ -10,6 +10,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 CHUNKS_AT_ONCE: Final = 500
 """Each has 30 kB."""
+TRIALS_AT_ONCE: Final = 20
+"""Whose chunks are sorted for each part, and whose groups get another generation: deletions of experiments give many
+trials, and would do both for all that is left with every part."""
+_SOME: Final = text(
+    "SELECT DISTINCT trial_id FROM metric_levels WHERE trial_id = ANY(:trials) ORDER BY trial_id LIMIT :at_once"
+)
 # Whoever is making chunks stores them of the generation that it began with, or not at all: none behind those that are
 # deleted now.
 _GENERATION: Final = text(
@@ -33,9 +39,13 @@ async def delete_some_levels(connection: AsyncConnection, trial_ids: Sequence[in
 
     Series can be read in between. What somebody makes of their reports meanwhile is deleted with the last of it.
     """
-    await connection.execute(_GENERATION, {"trials": trial_ids})
-    some = {"trials": trial_ids, "at_once": CHUNKS_AT_ONCE}
+    asked = {"trials": trial_ids, "at_once": TRIALS_AT_ONCE}
+    trials = (await connection.execute(_SOME, asked)).scalars().all()
+    if not trials:
+        return False
+    await connection.execute(_GENERATION, {"trials": trials})
+    some = {"trials": trials, "at_once": CHUNKS_AT_ONCE}
     if (await connection.execute(_CHUNKS, some)).rowcount >= CHUNKS_AT_ONCE:
         return True
-    await connection.execute(_LEVELS, {"trials": trial_ids})
-    return False
+    await connection.execute(_LEVELS, {"trials": trials})
+    return len(trials) == TRIALS_AT_ONCE

@@ -228,6 +228,30 @@ async def test_levels_of_deleted_metrics_go_from_their_ends(
     assert await chunks_of(db, other) == 6
 
 
+async def test_few_trials_at_a_time_lose_their_levels(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others keep their generation meanwhile: each part would give all that are left another one."""
+    monkeypatch.setattr(deletion, "CHUNKS_AT_ONCE", 2)
+    monkeypatch.setattr(deletion, "TRIALS_AT_ONCE", 2)
+    deleted = [await packed(db, to_rows=False) for _ in range(5)]
+    before = await generations_of(db, deleted)
+    touched = []
+    is_left = True
+    while is_left:
+        async with db.transaction() as connection:
+            is_left = await deletion.delete_some_levels(connection, deleted)
+        after = await generations_of(db, deleted)
+        touched.append([trial for trial in before if after.get(trial) != before[trial]])
+        before = after
+    assert max(len(trials) for trials in touched) == 2
+    assert {trial for trials in touched for trial in trials} == set(deleted)
+    assert before == {}
+
+
+async def generations_of(db: Database, trial_ids: Sequence[int]) -> dict[int, int]:
+    rows = [row for trial in trial_ids for row in await rows_of(db, metric_levels, trial_id=trial)]
+    return {row.trial_id: row.generation for row in rows}
+
+
 async def test_levels_of_a_run_that_is_deleted_go_before_it(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
