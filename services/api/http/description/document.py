@@ -12,7 +12,7 @@ from services.api.http.description.parameters import PARAMETER
 from services.api.http.description.refusals import refusal_components
 from services.api.http.description.schemas import Schema, Schemas
 from services.api.http.description.tags import TAGS
-from services.api.http.routing import Route
+from services.api.http.routing import Route, shape_of
 
 _SCHEMA_REFERENCE: Final = re.compile(r"#/components/schemas/([\w.-]+)\Z")
 _SECURITY: Final = {
@@ -40,12 +40,7 @@ def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
     sent = [route.response for route in routes if route.response is not None]
     received = [kind for route in routes for kind in (route.query, body_of(route)) if kind is not None]
     schemas = Schemas(sent=sent, received=received, others=SCHEMAS)
-    paths: dict[str, Schema] = {}
-    for route in routes:
-        path = PARAMETER.sub(r"{\1}", route.path)
-        paths.setdefault(path, {})[route.method.lower()] = describe_operation(
-            route, schemas, CONTENTS.get(f"{route.method} {route.path}")
-        )
+    paths = _paths(routes, schemas)
     responses = refusal_components()
     return {
         "openapi": "3.1.0",
@@ -64,6 +59,24 @@ def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
             "securitySchemes": _SECURITY,
         },
     }
+
+
+def _paths(routes: Sequence[Route], schemas: Schemas) -> dict[str, Schema]:
+    """Operations by path and method.
+
+    Paths that differ only in the names of parameters are one path, which OpenAPI demands: with the names of the first.
+    """
+    paths: dict[str, Schema] = {}
+    known: dict[tuple[str, ...], str] = {}
+    for route in routes:
+        path = known.setdefault(shape_of(route.path), route.path)
+        operation = describe_operation(route, schemas, CONTENTS.get(f"{route.method} {route.path}"))
+        names = PARAMETER.findall(path)
+        of_path = (each for each in operation["parameters"] if each["in"] == "path")
+        for parameter, name in zip(of_path, names, strict=True):
+            parameter["name"] = name
+        paths.setdefault(PARAMETER.sub(r"{\1}", path), {})[route.method.lower()] = operation
+    return paths
 
 
 def _tags(paths: dict[str, Schema]) -> list[Schema]:

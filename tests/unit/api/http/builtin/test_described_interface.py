@@ -16,6 +16,7 @@ from services.api.http.description.names import NAMES, USE_INSTEAD
 from services.api.http.description.refusals import MAKES_A_NAME
 from services.api.http.description.tags import TAGS
 from services.api.http.replies.silence import LINES_TYPE
+from services.api.http.routing import shape_of
 from services.api.routes.table import all_routes
 
 ROUTES = all_routes()
@@ -62,6 +63,14 @@ def test_every_operation_says_what_it_is(document: dict[str, Any]) -> None:
     assert incomplete == []
     names = Counter(operation["operationId"] for _, operation in operations(document))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_no_two_paths_are_answered_by_the_same_requests(document: dict[str, Any]) -> None:
+    assert len({shape_of(path) for path in document["paths"]}) == len(document["paths"])
+    assert len(list(operations(document))) == len(ROUTES)
+    for call, operation in operations(document):
+        of_path = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
+        assert of_path == re.findall(r"\{(\w+)\}", call)
 
 
 def test_every_operation_says_what_it_answers_and_how_it_refuses(document: dict[str, Any]) -> None:

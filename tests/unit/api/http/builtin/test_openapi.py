@@ -53,6 +53,22 @@ def test_parameters_bodies_and_replies() -> None:
     assert "security" not in paths["/api/v1/password"]["post"]
 
 
+def test_paths_that_differ_only_in_names_are_one() -> None:
+    routes = [
+        Route(method="GET", path="/api/v1/things/{id}/parts/{partId}", handler=nothing, response=Branch),
+        Route(method="POST", path="/api/v1/things/{thingId}/parts/{id}", handler=nothing, query=Search),
+        Route(method="GET", path="/api/v1/things/{thingId}", handler=nothing, response=Branch),
+    ]
+    paths: dict[str, Any] = openapi_document(routes)["paths"]
+    assert {path: list(methods) for path, methods in paths.items()} == {
+        "/api/v1/things/{id}/parts/{partId}": ["get", "post"],
+        "/api/v1/things/{thingId}": ["get"],
+    }
+    parameters = paths["/api/v1/things/{id}/parts/{partId}"]["post"]["parameters"]
+    of_path = [(one["name"], one["schema"]["type"]) for one in parameters if one["in"] == "path"]
+    assert of_path == [("id", "string"), ("partId", "integer")], "by position, each with the type it had"
+
+
 def test_what_decoders_hold_of_numbers_is_said() -> None:
     document = openapi_document(ROUTES)
     (ident,) = document["paths"]["/api/v1/things/{id}"]["post"]["parameters"]
