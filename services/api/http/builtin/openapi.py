@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,13 +35,15 @@ def description_routes(openapi_schema: Callable[[], Schema]) -> list[Route]:
     than half of the processor time that the api needs to start.
     """
 
-    @cache
-    def document() -> bytes:
-        return msgspec.json.encode(openapi_schema())
+    making: asyncio.Task[bytes] | None = None
 
-    # In a thread, for others do not wait for it.
+    # In a thread, for others do not wait for it; and once, however many ask before it is there. Who goes away
+    # meanwhile takes nothing from the rest.
     async def openapi(_: Call[object, None, None]) -> RawResponse:
-        return RawResponse(await asyncio.to_thread(document), media_type="application/json")
+        nonlocal making
+        if making is None or _has_failed(making):
+            making = asyncio.create_task(asyncio.to_thread(lambda: msgspec.json.encode(openapi_schema())))
+        return RawResponse(await asyncio.shield(making), media_type="application/json")
 
     return [
         Route(method="GET", path=OPENAPI_PATH, handler=openapi, permission=ANYBODY),
@@ -59,6 +60,10 @@ def openapi_document(routes: Sequence[Route], *, title: str = "Resolute", versio
     from services.api.http.description.document import describe  # noqa: PLC0415
 
     return describe(routes, title=title, version=version)
+
+
+def _has_failed(making: asyncio.Task[bytes]) -> bool:
+    return making.done() and (making.cancelled() or making.exception() is not None)
 
 
 def _file(path: str, name: str, media_type: str) -> Route:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from services.api.access.route_permission import ANYBODY
 from services.api.http.builtin.openapi import description_routes, openapi_document
@@ -141,3 +144,39 @@ async def test_the_document_is_made_for_the_first_who_asks_and_kept() -> None:
         assert isinstance(reply, RawResponse)
         assert reply.content == b'{"openapi":"3.1.0"}'
     assert len(made) == 1
+
+
+async def test_all_who_ask_for_the_document_at_once_wait_for_the_same() -> None:
+    making, may_end = threading.Event(), threading.Event()
+    made: list[dict[str, Any]] = []
+
+    def document() -> dict[str, Any]:
+        made.append({"openapi": "3.1.0"})
+        making.set()
+        assert may_end.wait(60)
+        return made[-1]
+
+    openapi, *_ = description_routes(document)
+    first, *others = [asyncio.ensure_future(openapi.handler(cast(Call[Any, Any, Any], None))) for _ in range(6)]
+    assert await asyncio.to_thread(making.wait, 60)
+    first.cancel()
+    may_end.set()
+    replies = await asyncio.gather(*others)
+    assert [cast(RawResponse, reply).content for reply in replies] == [b'{"openapi":"3.1.0"}'] * 5
+    assert len(made) == 1
+
+
+async def test_a_document_that_could_not_be_made_is_made_for_the_next_who_asks() -> None:
+    failures = [ImportError("a module that was replaced")]
+
+    def document() -> dict[str, Any]:
+        if failures:
+            raise failures.pop()
+        return {"openapi": "3.1.0"}
+
+    openapi, *_ = description_routes(document)
+    with pytest.raises(ImportError):
+        await openapi.handler(cast(Call[Any, Any, Any], None))
+    reply = await openapi.handler(cast(Call[Any, Any, Any], None))
+    assert isinstance(reply, RawResponse)
+    assert reply.content == b'{"openapi":"3.1.0"}'
