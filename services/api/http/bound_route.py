@@ -1,6 +1,7 @@
 """Binds a route to authentication, memory and its decoders, so that a request only has to pass through.
 
-The order is that of trust: who asks, whether they may, and only then what of the body is read.
+The order is that of trust: who asks, whether they may, and only then what of the body is read, or which module is
+imported for it.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class BoundRoute:
         self.method = route.method
         self.path = route.path
         self.permission = route.permission
+        self.known: Route | RouteToLoad = route
+        """What is known of the route, also before it is loaded."""
         self.is_loaded = isinstance(route, Route)
         self.route: Route
         """There is none until ``is_loaded``."""
@@ -82,9 +85,9 @@ class BoundRoute:
         self._recheck_interval_s = recheck_interval_s
         self._silence_s = silence_s
 
-    async def load(self) -> None:
+    async def _import(self) -> None:
         """Import the module of the route, in a thread: others are answered meanwhile."""
-        self.route = await asyncio.to_thread(self._load)
+        self.known = self.route = await asyncio.to_thread(self._load)
         self.is_loaded = True
 
     @cached_property
@@ -98,17 +101,21 @@ class BoundRoute:
         return _body_decoder(self.route)
 
     async def serve(self, exchange: Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]) -> None:
-        route = self.route
-        repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
+        """Answer a request; what it raises is for the caller to answer."""
+        known = self.known
+        repeats = known.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = credentials = rights = None
         if self._needs_token:
-            credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
+            credentials = find_credentials(exchange.headers, allow_allocation=not known.raw)
             if credentials.of_cookie and not self._any_origin:
-                require_own_page(route.method, exchange.headers, forwarded_of(exchange.scope))
+                require_own_page(known.method, exchange.headers, forwarded_of(exchange.scope))
             who = partial(self._authenticate, credentials)
             principal = await (retry_while_away(who) if repeats else who())
-            check_caller(route.permission, principal)
+            check_caller(known.permission, principal)
             rights = await self._rights_of(principal)
+        if not self.is_loaded:
+            await self._import()
+        route = self.route
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None

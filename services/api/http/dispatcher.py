@@ -22,9 +22,8 @@ from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unk
 from services.api.http.exchange import Exchange, send_error, send_result
 from services.api.http.request_metrics import request_failed_unexpectedly, request_finished, request_started
 from services.api.http.request_trace import request_span
-from services.api.http.routing import RouteTable
+from services.api.http.routing import API_PREFIX, RouteTable
 
-API_PREFIX: Final = "/api/v1/"
 STOPPING: Final = Unavailable("the service is stopping, try again")
 _CLIENT_GONE_STATUS: Final = 499
 
@@ -127,8 +126,6 @@ class Dispatcher:
             return _explain(exchange, error, endpoint.method, endpoint.path)
 
         try:
-            if not endpoint.is_loaded:
-                await endpoint.load()
             await endpoint.serve(exchange, path, explain)
         except ClientGone:
             raise
@@ -160,10 +157,7 @@ class Dispatcher:
 
 
 async def _send_failure(exchange: Exchange, endpoint: BoundRoute, failure: ErrorReply) -> None:
-    if endpoint.is_loaded:
-        await send_error(exchange, failure, stream=endpoint.route.stream, raw=endpoint.route.raw)
-    else:
-        await send_error(exchange, failure, stream=False, raw=not endpoint.path.startswith(API_PREFIX))
+    await send_error(exchange, failure, stream=endpoint.known.stream, raw=endpoint.known.raw)
 
 
 def _is_cut() -> bool:

@@ -23,6 +23,7 @@ from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
 from services.api.http.upgrades import Upgrade
 
+API_PREFIX: Final = "/api/v1/"
 MIB: Final = 1024 * 1024
 # 96 MiB of context grow to 128 MiB in base64, plus what goes around them (docs/reference/tasks-and-cli.md 1.1).
 MAX_BODY_BYTES: Final = 136 * MIB
@@ -89,15 +90,22 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteToLoad:
-    """A route whose module is imported when it is first called.
+    """A route whose module is imported when it is first called by somebody who may.
 
-    load  returns the route, with the same method, path and permission; may be called in any thread
+    load  returns the route, of which what is said here is true; may be called in any thread
+    The others as of ``Route``: what it takes to refuse a call without the module.
     """
 
     method: str
     path: str
     permission: RoutePermission
     load: Callable[[], Route]
+    stream: bool = False
+    idempotent: bool = False
+
+    @property
+    def raw(self) -> bool:
+        return not self.path.startswith(API_PREFIX)
 
 
 class LoadedRoutes(Sequence[Route]):

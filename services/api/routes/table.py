@@ -20,6 +20,7 @@ from services.api.routes.tasks import allocations, context, logs, tasks
 from services.api.routes.trials import metrics, runs
 from services.api.routes.users import sessions
 from services.api.routes.when_called import CALLS as CALLS_OF
+from services.api.routes.when_called import IDEMPOTENT, STREAMS
 
 _MODULES = (
     allocations,
@@ -52,6 +53,8 @@ def routes_to_serve() -> list[Route | RouteToLoad]:
             path=path,
             permission=_permission(call),
             load=partial(_load, module, call),
+            stream=module in STREAMS,
+            idempotent=call in IDEMPOTENT,
         )
         for module, calls in CALLS_OF.items()
         for call in calls

@@ -357,3 +357,8 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """Module below this package -> method and path of each of its routes."""
+
+STREAMS: Final = frozenset({"charts.streams"})
+"""Modules whose calls all answer with streams."""
+IDEMPOTENT: Final = frozenset({"PUT /api/v1/notebooks/{notebookId}/report_idle"})
+"""Calls that are repeated for a task while the database is away."""

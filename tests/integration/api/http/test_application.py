@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from structlog.testing import capture_logs
 
-from libs.errors import NotFound, Unauthenticated
+from libs.errors import NotFound, PermissionDenied, Unauthenticated
 from libs.telemetry import value
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
-from services.api.access.route_permission import ANYBODY
+from services.api.access.route_permission import ANYBODY, USERS
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route, RouteToLoad
@@ -410,6 +410,35 @@ async def test_a_route_that_cannot_be_loaded_is_answered_and_tried_again(
         refused = await client.get(path)
         assert (refused.status_code, set(refused.json())) == (500, shape)
         assert (await client.get(path)).text == "late"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["a message", "a stream"])
+async def test_a_route_is_loaded_for_nobody_who_may_not_call_it(world: World, stream: bool) -> None:
+    loads: list[str] = []
+
+    async def answer(_: Call[Any, Any, Any]) -> RawResponse:
+        return RawResponse(b"late")
+
+    def route_of(path: str) -> Route:
+        return Route(method="GET", path=path, handler=answer, stream=stream)
+
+    def load() -> Route:
+        loads.append("/api/v1/late")
+        return route_of("/api/v1/late")
+
+    late = RouteToLoad(method="GET", path="/api/v1/late", permission=USERS, load=load, stream=stream)
+    app = application(world, routes=[route_of("/api/v1/early"), late])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
+        for headers in ({}, {"authorization": "Basic hans"}):
+            early = await client.get("/api/v1/early", headers=headers)
+            refused = await client.get("/api/v1/late", headers=headers)
+            assert (refused.status_code, refused.content) == (401, early.content)
+        world.refused = PermissionDenied("user is not active")
+        assert (await client.get("/api/v1/late", headers=USER)).status_code == 403
+        assert loads == []
+        world.refused = None
+        assert (await client.get("/api/v1/late", headers=USER)).text == "late"
+        assert loads == ["/api/v1/late"]
 
 
 async def test_cors_is_off_unless_asked_for(world: World) -> None:

@@ -86,8 +86,14 @@ def test_every_module_with_routes_is_in_the_table() -> None:
 def test_what_is_loaded_when_it_is_called_is_what_was_announced() -> None:
     later = [route for route in routes_to_serve() if isinstance(route, RouteToLoad)]
     loaded = [route.load() for route in later]
-    described = [(route.method, route.path, route.permission) for route in loaded]
-    assert described == [(route.method, route.path, route.permission) for route in later]
+
+    def said(route: Route | RouteToLoad) -> tuple[object, ...]:
+        return route.method, route.path, route.permission, route.stream, route.idempotent
+
+    assert [said(route) for route in loaded] == [said(route) for route in later]
+    # Who has no token is refused before the route is loaded, in the shape that it would have.
+    with_token = [(one, route) for one, route in zip(later, loaded, strict=True) if route.permission.needs_token]
+    assert [route.path for one, route in with_token if route.raw != one.raw or route.write_error] == []
     at_once = [route for route in routes_to_serve() if isinstance(route, Route)]
     assert [*at_once, *loaded] == all_routes()
 
