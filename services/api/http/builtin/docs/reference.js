@@ -193,8 +193,16 @@ function show(root) {
   openNamed();
 }
 
+function nameInAddress() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ""; // it is not encoded as addresses are, so it names nothing
+  }
+}
+
 function openNamed() {
-  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const named = document.getElementById(nameInAddress());
   if (named) {
     named.open = true;
     named.scrollIntoView();
