@@ -222,6 +222,24 @@ CASES = [
         {"small": W.BEHIND_PRIORITY},
         policy=PREEMPTS,
     ),
+    Case(
+        "what leaves for a request that was nominated does not come free for one behind it",
+        {"a": 7, "b": 3, "c": 2},
+        "x 2[42]@a; y 3[42]@b for 3600; z 2[42]@a,c leaving; next 2x2[42] nominated a,c; big 2x3[42]; small 1[42] np",
+        "",
+        {"next": W.PREEMPTING, "big": W.NO_ROOM, "small": W.BEHIND_RESERVATION},
+        reserved={"big": "a b"},
+        policy=PREEMPTS,
+    ),
+    Case(
+        "nor what comes free for one before it",
+        {"a": 7, "b": 5, "c": 2},
+        "x 3[42]@a for 3600; y 5[42]@b; z 2[42]@c for 3600; big 5[42] on k=1; next 2x2[42] on j=1; small 1[42] on i=1",
+        "",
+        {"big": W.NO_ROOM, "next": W.BEHIND_RESERVATION, "small": W.BEHIND_RESERVATION},
+        kinds={"a": "i=1 j=1 k=1", "b": "k=1", "c": "j=1"},
+        reserved={"big": "a", "next": "a c"},
+    ),
 ]
 
 

@@ -319,7 +319,7 @@ class Occupancy:
             free_at=lambda node, count: stock.free_at(node, requests, demand.pods_at(count), now),
         )
         # ``Counter`` answers for what it does not have, but takes its time.
-        reserved, owed = self._reserved.get, self._owed.get
+        reserved, kept, owed = self._reserved.get, self._kept.get, self._owed.get
         free = {node: left - reserved(node, 0) - owed(node, 0) for node, left in self._free.by_node().items()}
         total = {
             node: demand.places_in(units - reserved(node, 0)) * demand.units
@@ -332,6 +332,7 @@ class Occupancy:
             pods=demand.pods,
             free=free,
             holders=self._holders_now(),
+            borrowed=lambda node: reserved(node, 0) - kept(node, 0) + owed(node, 0),
             others=others if requests and stock else None,
             usable=demand.places_in if demand.most else int,
             needed=demand.units_for if demand.most else int,

@@ -61,6 +61,7 @@ def reserve(
     free: Mapping[str, int],
     total: Mapping[str, int],
     holders: Holders,
+    borrowed: Callable[[str], int] = lambda _node: 0,
     others: Others | None = None,
     usable: Callable[[int], int] = int,
     needed: Callable[[int], int] = int,
@@ -71,6 +72,7 @@ def reserve(
 
     free        units of each node that nobody holds, less what is kept for others; that may be more
     total       units of each node that it may use that are kept for nobody
+    borrowed    units of a node that come free and are kept for others, who need what is free now the less
     others      None where it asks for units alone
     usable      how many of so many units of a node it has use for
     needed      the other way round: how many a node must have that so many can be used
@@ -106,17 +108,15 @@ def reserve(
     return NodeReservation(
         places=tuple(Placement(node, count) for node, count in sorted(units.items())),
         until=until,
-        kept={
-            node: count - _left_over(free.get(node, 0), holders.get(node, ()), until) for node, count in units.items()
-        },
+        kept={node: count - _left_over(borrowed(node), holders.get(node, ()), until) for node, count in units.items()},
     )
 
 
-def _left_over(free: int, holders: Iterable[tuple[datetime, int]], until: datetime) -> int:
-    """Units that come free until then and that are kept for nobody."""
+def _left_over(borrowed: int, holders: Iterable[tuple[datetime, int]], until: datetime) -> int:
+    """Units that come free until then and that are kept for nobody, when ``borrowed`` of them are kept for others."""
     if until == NEVER:
         return 0
-    return max(sum(units for ends_at, units in holders if ends_at <= until) + min(free, 0), 0)
+    return max(sum(units for ends_at, units in holders if ends_at <= until) - borrowed, 0)
 
 
 def _places(
