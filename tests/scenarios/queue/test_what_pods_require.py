@@ -234,6 +234,27 @@ CASES = [
         kinds={"a": "gpu=v100", "b": "gpu=v100"},
         waits={"x": W.NO_SUCH_NODE},
     ),
+    Case(
+        "cores of those that leave for one that was nominated do not come free for one behind it",
+        {"a": 9, "b": 9, "c": 9},
+        "x 1@a cpu 2; y 1@b cpu 3 for 3600; z 1@a,c leaving cpu 2; "
+        "next 2x1 cpu 2 nominated a,c; big 2x1 cpu 3; small 1 cpu 1 np",
+        "",
+        kinds={"a": "cpu 7", "b": "cpu 3", "c": "cpu 2"},
+        waits={"next": W.PREEMPTING, "small": W.BEHIND_RESERVATION},
+        reserved={"big": "a b"},
+        policy=PREEMPTING,
+    ),
+    Case(
+        "nor cores that come free for one before it",
+        {"a": 9, "b": 9, "c": 9},
+        "x 1@a cpu 3 for 3600; y 1@b cpu 5; z 1@c cpu 2 for 3600; "
+        "big 1 cpu 5 on k=1; next 2x1 cpu 2 on j=1; small 1 cpu 1 on i=1",
+        "",
+        kinds={"a": "cpu 7 i=1 j=1 k=1", "b": "cpu 5 k=1", "c": "cpu 2 j=1"},
+        waits={"next": W.BEHIND_RESERVATION, "small": W.BEHIND_RESERVATION},
+        reserved={"big": "a", "next": "a c"},
+    ),
 ]
 
 

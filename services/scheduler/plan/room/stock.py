@@ -141,15 +141,17 @@ class Stock:
 
     def keep(self, node: str, requests: Amounts, count: int, until: datetime) -> None:
         """Keep room for pods that start at ``until``. What comes free by then need not be kept now."""
-        unreserved = self._unreserved(node)
-        if unreserved is None:
+        if self.free(node) is None:
             return
         coming = dict.fromkeys((resource for resource, _ in requests), 0)
         for ends_at, freed in self._holders[node] if until != NEVER else ():
             for resource, amount in freed if ends_at <= until else ():
                 coming[resource] = coming.get(resource, 0) + amount
+        reserved, kept, owed = self._reserved.of(node), self._kept.of(node), self._owed.of(node)
         for resource, amount in requests:
-            left_over = max(coming[resource] + min(unreserved.get(resource, 0), 0), 0)
+            # Those before it have the rest of theirs from what comes free, too.
+            borrowed = reserved.get(resource, 0) - kept.get(resource, 0) + owed.get(resource, 0)
+            left_over = max(coming[resource] - borrowed, 0)
             self._kept.add(node, ((resource, max(amount * count - left_over, 0)),))
         self._reserved.add(node, requests, count)
 
