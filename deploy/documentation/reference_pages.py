@@ -10,6 +10,7 @@ from msgspec import Struct
 from deploy.documentation.chart_values import chart_values
 from deploy.documentation.dashboard_picture import dashboard_picture
 from deploy.documentation.metrics_page import metrics_page
+from deploy.documentation.openapi_names import openapi_names
 from deploy.documentation.queue_pictures.pictures import policies_picture, reservation_picture
 from deploy.documentation.rights_page import rights_page
 from deploy.documentation.struct_fields import fields_of
@@ -101,6 +102,7 @@ PAGES: Final = {
     "metrics.md": metrics_page,
     "rights.md": rights_page,
     "asyncapi.yaml": asyncapi.render,
+    "openapi-names.txt": openapi_names,
     "pictures/dashboard.svg": dashboard_picture,
     "pictures/policies.svg": policies_picture,
     "pictures/reservation.svg": reservation_picture,
