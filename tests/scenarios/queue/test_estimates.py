@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -274,6 +275,15 @@ def test_the_first_of_a_long_queue_are_those_that_the_policy_takes_first() -> No
     assert [one.allocation for one in by_share.pending] == ["a0", "b"]
     by_rank = shortened(snapshot(Case("", {"n": 1}, requests)), 2)
     assert [one.allocation for one in by_rank.pending] == ["a0", "a1"]
+
+
+@pytest.mark.parametrize("policy", [PoolPolicy(), SHARES], ids=attrgetter("queue"))
+def test_what_may_not_start_yet_takes_no_place_of_what_is_in_the_queue(policy: PoolPolicy) -> None:
+    requests = "; ".join([*(f"guest{n} 1[42] by g{n}" for n in range(5)), *(f"own{n} 1[50] by x" for n in range(3))])
+    queue = _snapshot(Row("", {"n": 1}, requests, "", policy=policy, not_before={f"guest{n}": 9 for n in range(5)}))
+    assert [one.allocation for one in shortened(queue, 4).pending] == ["own0", "own1", "own2", "guest0"]
+    may_start = msgspec.structs.replace(queue, now=NOW + timedelta(minutes=9))
+    assert "guest1" in {one.allocation for one in shortened(may_start, 4).pending}
 
 
 _SLOTS = st.sampled_from([1, 2, 4, 8])

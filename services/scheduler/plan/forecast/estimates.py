@@ -73,8 +73,8 @@ def _in_order(snapshot: PoolSnapshot, starts: Mapping[str, ExpectedStart]) -> It
                 continue
             own = jobs.get(request.job, 0)
             yield request, Ahead(len(jobs) - (request.job in jobs), slots - own)
-            if request.not_before is not None and request.not_before > snapshot.now:
-                continue  # it is not in the queue yet
+            if _waits_elsewhere(request, snapshot.now):
+                continue
             jobs[request.job] = own + request.slots
             slots += request.slots
 
@@ -110,16 +110,23 @@ def in_utc(moment: datetime) -> str:
 
 
 def shortened(snapshot: PoolSnapshot, most: int) -> PoolSnapshot:
-    """``snapshot`` with the first ``most`` of its queue; where shares decide, the first of each share."""
+    """``snapshot`` with the first ``most`` of its queue; where shares decide, the first of each share. Those that may
+    not start in it yet come last."""
     if len(snapshot.pending) <= most:
         return snapshot
     rank = ranking(snapshot.policy)
     in_order = sorted(snapshot.pending, key=rank)
+    in_order.sort(key=lambda one: _waits_elsewhere(one, snapshot.now))
     if snapshot.policy.queue in ("fair_share", "round_robin"):
         places: dict[str, int] = {}
         place_of: dict[str, int] = {}
         for one in in_order:
             share = one.share or one.job
             place_of[one.allocation] = places[share] = places.get(share, -1) + 1
-        in_order.sort(key=lambda one: place_of[one.allocation])
+        in_order.sort(key=lambda one: (_waits_elsewhere(one, snapshot.now), place_of[one.allocation]))
     return msgspec.structs.replace(snapshot, pending=tuple(in_order[:most]))
+
+
+def _waits_elsewhere(request: PendingAllocation, now: datetime) -> bool:
+    """Whether it is not in the queue yet."""
+    return request.not_before is not None and request.not_before > now
