@@ -29,6 +29,8 @@ PURPOSE_LABEL: Final = "resolute/purpose"
 
 JOB_NAME_LABEL: Final = "batch.kubernetes.io/job-name"
 """What Kubernetes itself puts on pods since 1.27, and documents; with it from us, commands that use it work before."""
+HOSTNAME: Final = "kubernetes.io/hostname"
+"""On nodes. Mostly it is the name of the node."""
 
 ALLOCATION: Final = "resolute/allocation"
 """Annotation with the exact allocation id, which as a label may be cut."""

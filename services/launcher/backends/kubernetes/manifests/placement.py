@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from services.launcher.backends.kubernetes.manifests.names import node_label
+from services.launcher.backends.kubernetes.manifests.label_values import label_value
+from services.launcher.backends.kubernetes.manifests.names import HOSTNAME, node_label
 from services.launcher.backends.kubernetes.manifests.pod_fields import object_at, objects_at
 
 Json = dict[str, Any]
@@ -20,6 +21,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MOST = 100
 """The largest weight that there is: of two preferred nodes neither is better."""
+_MOST_BY_NAME = 16
+"""Preferred nodes that have a term each."""
 
 
 def placed(
@@ -48,8 +51,17 @@ def placed(
     ]
     node_affinity[_REQUIRED] = {**required, "nodeSelectorTerms": restricted}
     if preferred and not node_affinity.get(_PREFERRED):
-        node_affinity[_PREFERRED] = [{"weight": _MOST, "preference": _only(node)} for node in preferred]
+        node_affinity[_PREFERRED] = [{"weight": _MOST, "preference": one} for one in _preferences(preferred)]
     return {**affinity, "nodeAffinity": node_affinity}
+
+
+def _preferences(nodes: Sequence[str]) -> list[Json]:
+    if len(nodes) <= _MOST_BY_NAME:
+        return [_only(node) for node in nodes]
+    # Each pod of a gang has all of its nodes, and a field takes one value. Of the label, which nearly everywhere is the
+    # name, one term takes all; elsewhere nothing is preferred. A name that is no value of a label would be refused.
+    hosts = [node for node in nodes if label_value(node) == node]
+    return [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": hosts}]}] if hosts else []
 
 
 def _only(node: str) -> Json:

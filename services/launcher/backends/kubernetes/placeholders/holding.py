@@ -18,9 +18,8 @@ from libs.telemetry import gauge
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.objects import ApiGroup, ListOf, Named, Node, SlimPod
 from services.launcher.backends.kubernetes.client.paths import KARPENTER_GROUP, NODES, paths_in
-from services.launcher.backends.kubernetes.manifests.names import PLACEHOLDER_LABEL
+from services.launcher.backends.kubernetes.manifests.names import HOSTNAME, PLACEHOLDER_LABEL
 from services.launcher.backends.kubernetes.placeholders.manifest import (
-    HOSTNAME,
     KNOWN_NODE_LABEL,
     PlaceholderTraits,
     names,

@@ -20,6 +20,7 @@ from services.launcher.backends.kubernetes.manifests.label_values import label_v
 from services.launcher.backends.kubernetes.manifests.names import (
     ALLOCATION,
     CLUSTER_LABEL,
+    HOSTNAME,
     PLACEHOLDER_LABEL,
     launcher_id,
     node_label,
@@ -28,7 +29,6 @@ from services.launcher.backends.kubernetes.manifests.names import (
 
 Json = dict[str, Any]
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 KNOWN_NODE_LABEL: Final = "resolute/known-node"
 """Of nodes that were there before a placeholder was, where names of hosts must not be asked for."""
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

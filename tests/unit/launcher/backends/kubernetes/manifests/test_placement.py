@@ -90,6 +90,15 @@ def test_where_the_planner_saw_room_is_preferred() -> None:
     ]
 
 
+def test_many_nodes_are_preferred_in_one_term() -> None:
+    """Each pod of a gang has the terms, and is as large as they are."""
+    names = tuple(f"n{number}" for number in range(500))
+    # A label has 63 characters at most, a name 253.
+    found = placed({}, cluster_id="c", blocked_nodes=(), preferred=(*names, "n" * 64))["nodeAffinity"][PREFERRED]
+    hosts = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(names)}
+    assert found == [{"weight": 100, "preference": {"matchExpressions": [hosts]}}]
+
+
 def test_what_the_user_prefers_is_left_alone() -> None:
     own = [{"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}]
     spec = {"affinity": {"nodeAffinity": {PREFERRED: own}}}
