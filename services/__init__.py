@@ -46,5 +46,6 @@ defer_imports(
         "services.api.routes.cluster.usage": {"csv": ()},
         "services.api.routes.users.sessions": {"email.utils": ()},
         "services.api.routes.users.sso": {"email.utils": (), "html": ()},
+        "services.api.versions": {"importlib.metadata": ()},
     }
 )

@@ -1,18 +1,25 @@
 """Modules that libraries import and hardly ever use: they are loaded when somebody does.
 
-A library imports a module for what few of its users ask for, with all that this module imports in turn. Meanwhile a
-stand-in takes the place of the module, which loads it with the first use.
+A library imports a module for what few of its users ask for, with all that this module imports in turn. Its import
+statements find a stand-in instead, which loads the module with the first use.
+
+Several threads import at once. So nothing that others see is changed for the time of an import: stand-ins are not in
+``sys.modules``, which nobody could change and change back without a thread that imports the same module meanwhile. They
+are found by the import statements of one module alone, which ask what is called ``__import__`` among its builtins; and
+a module that they load is imported as ever, under the locks that the interpreter has for each. No lock of this module
+could be waited for by a thread that holds one of those, and keep another waiting that holds this one.
+Source: https://docs.python.org/3/reference/import.html#replacing-the-standard-import-system
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader  # it would load what reads files in packages, and what that loads
@@ -56,24 +63,76 @@ class _Loader:
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         module.__loader__ = module.__spec__.loader = self._whole  # whoever asks it for its source gets that
-        with _standing_in(self._deferred):
+        name, offered = module.__name__, vars(module)
+        _views[name] = _View(self._deferred)
+        offered["__builtins__"] = _builtins
+        try:
             self._whole.exec_module(module)
+        finally:
+            del _views[name]
+            offered["__builtins__"] = vars(builtins)  # functions of the module keep what they were defined with
 
 
-@contextmanager
-def _standing_in(deferred: Deferred) -> Iterator[None]:
-    stand_ins = {name: _StandIn(name, called) for name, called in deferred.items() if name not in sys.modules}
-    for name, stand_in in stand_ins.items():
-        sys.modules[name] = stand_in
-        package, _, child = name.rpartition(".")
-        if package:
-            # For ``import a.b``, after which ``a.b`` is asked of ``a``; the module itself takes this place.
-            setattr(import_module(package), child, stand_in)
-    try:
-        yield
-    finally:
-        for stand_in in stand_ins.values():
-            stand_in.leave()
+class _View:
+    """What the import statements of one module find, while it is executed."""
+
+    def __init__(self, deferred: Deferred) -> None:
+        self._stand_ins = {name: _StandIn(name, called) for name, called in deferred.items() if name not in sys.modules}
+        self._packages: dict[str, _Package] = {}
+        for name, stand_in in self._stand_ins.items():
+            found: ModuleType = stand_in
+            package, _, child = name.rpartition(".")
+            while package:
+                import_module(package)
+                within = self._packages.setdefault(package, _Package(package))
+                setattr(within, child, found)
+                found = within
+                package, _, child = package.rpartition(".")
+
+    def find(self, name: str, wanted: Sequence[str]) -> ModuleType | None:
+        """What ``__import__`` returns for ``name``, of which ``wanted`` is taken; None for what is not deferred."""
+        if wanted:
+            package = self._packages.get(name)
+            is_deferred = package is not None and any(each in vars(package) for each in wanted)
+            return package if is_deferred else self._stand_ins.get(name)
+        top = name.partition(".")[0]  # ``import a.b`` takes ``a``, of which ``a.b`` is asked later
+        return self._packages.get(top) or self._stand_ins.get(top)
+
+    def is_stand_in(self, name: str) -> bool:
+        return name in self._stand_ins
+
+
+_views: Final[dict[str, _View]] = {}
+"""By the name of the module that is being executed, which one thread does at a time."""
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, Any] | None = None,  # as the interpreter and its users call them
+    locals: Mapping[str, Any] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    view = _views.get(globals.get("__name__", "")) if globals is not None and not level else None
+    if view is None:
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    found = view.find(name, fromlist or ())
+    if not view.is_stand_in(name):
+        others = [each for each in fromlist or () if not view.is_stand_in(f"{name}.{each}")]
+        imported = builtins.__import__(name, globals, locals, others, level)
+        return imported if found is None else found
+    assert found is not None
+    return found
+
+
+_builtins: Final = {**vars(builtins), "__import__": _import}
+
+
+class _Package(ModuleType):
+    """A package with stand-ins of some of its modules."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules[self.__name__], name)
 
 
 class _StandIn(ModuleType):
@@ -83,16 +142,12 @@ class _StandIn(ModuleType):
         for each, function in given.items():
             setattr(self, each, function)
 
-    def leave(self) -> None:
-        """Let the next import find the module."""
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # the import system asks for many that no module has
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.leave()
-        return getattr(import_module(self.__name__), name)
+        # As a statement does it: that goes on where threads wait for one another in a circle.
+        __import__(self.__name__)
+        return getattr(sys.modules[self.__name__], name)
 
     def _maker(self, name: str) -> Callable[..., Any]:
         return lambda *given, **named: _Unmade(lambda: self.__getattr__(name)(*given, **named))
@@ -105,6 +160,7 @@ class _Unmade:
         self._make = make
 
     def __getattr__(self, name: str) -> Any:
-        made = self._make()
-        self.__dict__.update(_make=lambda: made)
-        return getattr(made, name)
+        own = self.__dict__
+        if "_made" not in own:
+            own.setdefault("_made", self._make())  # two threads may make one; the first is everybody's
+        return getattr(own["_made"], name)

@@ -1,6 +1,10 @@
 """Imports of a package some of its modules only, for as long as nobody asks for the rest.
 
 Some packages import in ``__init__`` everything that they offer, however little of it a program uses.
+
+The rest is imported as a module of the package, ``__rest__``, whoever asks for it and in whatever thread: a second one
+waits by the locks of the interpreter, as for any module that is being imported. Those know of a thread that waits for
+what another one imports and is waited for by it, which would wait for ever for a lock of our own.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader  # it would load what reads files in packages, and what that loads
+
+_REST: Final = "__rest__"
 
 
 def import_partly(package: str, parts: Mapping[str, Sequence[str]]) -> None:
@@ -34,6 +40,8 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == f"{self._package}.{_REST}":
+            return ModuleSpec(fullname, cast("Loader", _Rest()))
         if fullname != self._package:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -58,14 +66,37 @@ class _Loader:
         # Last: modules of the package look for one another in it while they are imported.
         offered["__getattr__"] = self._rest_of(module)
 
+    def complete(self, module: ModuleType) -> None:
+        """Execute the ``__init__`` of the package."""
+        get = vars(module)["__getattr__"]
+        self._whole.exec_module(module)
+        if vars(module)["__getattr__"] is get:  # it has none of its own
+            del vars(module)["__getattr__"]
+
     def _rest_of(self, module: ModuleType) -> Callable[[str], Any]:
         """The function that modules are asked for names which they do not have (PEP 562)."""
+        offered = vars(module)
 
         def get(name: str) -> Any:
-            if name.startswith("__"):  # the import system and tools ask for many that no package has
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            vars(module).pop("__getattr__", None)
-            self._whole.exec_module(module)
-            return getattr(module, name)
+            if not name.startswith("__"):  # the import system and tools ask for many that no package has
+                # As a statement does it: that goes on where threads wait for one another in a circle.
+                __import__(f"{module.__name__}.{_REST}")
+                if offered.get("__getattr__") is not get:
+                    return getattr(module, name)
+                if name in offered:  # it is being executed, and what it imports asks
+                    return offered[name]
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
         return get
+
+
+class _Rest:
+    """Loads what the module of a package called ``__rest__`` stands for."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        package = sys.modules[module.__name__.rpartition(".")[0]]
+        assert package.__spec__ is not None
+        cast("_Loader", package.__spec__.loader).complete(package)
