@@ -16,6 +16,7 @@ import structlog
 from libs.checkpoint_storage.places import describe
 from libs.config.stored import text_in
 from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unavailable
+from libs.imports.one_by_one import IMPORTING
 from libs.outbound.forward_proxy import Passage
 from services.api.downloads.archives import Format, archive
 from services.api.downloads.directories import entries_of_directory
@@ -103,7 +104,8 @@ def _in_bucket(
     uuid: str, storage: Mapping[str, Any], home: Mapping[str, Any] | None, passage: Passage | None
 ) -> Iterator[ArchiveEntry]:
     # Here, for the library of buckets is large, and most installations have directories.
-    from services.api.downloads.buckets import entries_of_bucket  # noqa: PLC0415
+    with IMPORTING:
+        from services.api.downloads.buckets import entries_of_bucket  # noqa: PLC0415
 
     entries = entries_of_bucket(storage, uuid, home, passage)
     first = next(entries, None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 
+from libs.imports.one_by_one import IMPORTING
 from services.api.access.audit_table import audit_rule
 from services.api.access.permission_table import PERMISSIONS
 from services.api.access.rights.call_table import CALLS
@@ -74,7 +75,8 @@ def _load(module: str, call: str) -> Route:
 @cache
 def _routes_of(module: str) -> dict[str, Route]:
     """By call. Imports the module."""
-    imported = import_module(f"{__package__}.{module}")
+    with IMPORTING:
+        imported = import_module(f"{__package__}.{module}")
     return {f"{route.method} {route.path}": route for route in guarded(imported.ROUTES)}
 
 

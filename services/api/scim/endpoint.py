@@ -9,12 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from libs.db.audit.records import tell_caller
 from libs.errors import InvalidRequest
+from libs.imports.one_by_one import IMPORTING
 from services.api.access.forwarded import visited_hosts
 from services.api.app import App
 from services.api.http.call import Call
@@ -77,11 +79,16 @@ def endpoint(name: str) -> Handler:
         request = _request(call)
         tell_caller(caller, details_of(request.body))
         # With its library, which those who do not use SCIM do without. Other calls go on while it is loaded.
-        calls = await asyncio.to_thread(import_module, "services.api.scim.calls")
+        calls = await asyncio.to_thread(_calls)
         handle: Handle = getattr(calls, name)
         return _sent(await handle(request))
 
     return handler
+
+
+def _calls() -> ModuleType:
+    with IMPORTING:
+        return import_module("services.api.scim.calls")
 
 
 def write_error(error: Exception, failure: ErrorReply) -> RawResponse:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from libs.imports.one_by_one import IMPORTING
 from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
@@ -57,7 +58,8 @@ def description_routes(openapi_schema: Callable[[], Schema]) -> list[Route]:
 def openapi_document(routes: Sequence[Route], *, title: str = "Resolute", version: str = "1") -> Schema:
     """The OpenAPI 3.1 document of ``routes``; see ``services/api/http/description/document.py``."""
     # Imported here: what describes the interface is only of use to those who ask for it.
-    from services.api.http.description.document import describe  # noqa: PLC0415
+    with IMPORTING:
+        from services.api.http.description.document import describe  # noqa: PLC0415
 
     return describe(routes, title=title, version=version)
 

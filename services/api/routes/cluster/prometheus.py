@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from libs.imports.one_by_one import IMPORTING
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
@@ -85,7 +86,8 @@ class _Gauges(Collector):
 
 def _text(state: RunningState) -> bytes:
     # Imported here, in a thread: a server of its own and mail come with it.
-    from prometheus_client.exposition import generate_latest  # noqa: PLC0415
+    with IMPORTING:
+        from prometheus_client.exposition import generate_latest  # noqa: PLC0415
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Gauges(state))
