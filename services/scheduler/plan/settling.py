@@ -2,9 +2,9 @@
 
 Room is kept for the first request of a level before those behind it are looked at. Where one of these takes a place of
 somebody who leaves, the first may get another place than before, and what was kept for it is open to those that had
-been refused. Where shares decide, shares grow while the queue is looked at, and those that have less by then may pass,
-or take the places of others. Whoever looks at the queue again finds that; so a plan does it itself, in as many looks as
-it takes.
+been refused. What starts there to end in time is another holder that comes free by then, which leaves more to them.
+Where shares decide, shares grow while the queue is looked at, and those that have less by then may pass, or take the
+places of others. Whoever looks at the queue again finds that; so a plan does it itself, in as many looks as it takes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ LOOKS: Final = 16
 
 def is_settled(made: Plan, policy: PoolPolicy) -> bool:
     """Whether ``made`` asks nobody to leave, gives no places to anybody or back, and starts nothing by which shares
-    grow."""
-    divides = policy.queue in ("fair_share", "round_robin")
-    return not (made.preempted or made.moved or made.nominated or (divides and any(made.starts)))
+    grow, or what is kept for a blocked request moves."""
+    if made.preempted or made.moved or made.nominated:
+        return False
+    matters = policy.queue in ("fair_share", "round_robin") or any(one.reserved for one in made.blocked)
+    return not (matters and any(made.starts))
 
 
 def carried_out(pool: PoolSnapshot, made: Plan) -> PoolSnapshot:

@@ -240,6 +240,15 @@ CASES = [
         kinds={"a": "i=1 j=1 k=1", "b": "k=1", "c": "j=1"},
         reserved={"big": "a", "next": "a c"},
     ),
+    Case(
+        "what passes and ends in time leaves more than before for the next one, in the same plan",
+        {"a1": 6, "a2": 4},
+        "x 3[42]@a1 for 600; y 3[42]@a2 for 3600; big 4[42]; short 3x1[50] for 480; small 1[50]",
+        "short small",
+        {"big": W.NO_ROOM},
+        reserved={"big": "a1"},
+        policy=PoolPolicy(fitting="worst"),
+    ),
 ]
 
 

@@ -49,7 +49,7 @@ CASES = [
         FOUR,
         "h 4@a1; i 4@b1 for 60; x 2x4 within rack; y 2x4; z 4",
         "z",
-        waits={"x": W.TOPOLOGY, "y": W.BEHIND_RESERVATION},
+        waits={"x": W.TOPOLOGY, "y": W.NO_ROOM},  # beside z one node is free
         reserved={"x": "b1 b2"},
         places={"z": "a2"},
     ),

@@ -151,7 +151,7 @@ CASES = [
     Case(
         "its room is complete when a whole pod has room on one of the nodes",
         {"a": 8, "b": 8},
-        "g 2@a for 600; h 2@b for 900; t1 11 most 4; s1 2 for 500; s2 2 for 5000",
+        "g 2@a for 600; h 2@b for 900; t1 11 most 4; s1 2 for 500; s2 3 for 5000",
         "s1",
         waits={"t1": WaitReason.NO_ROOM, "s2": WaitReason.BEHIND_RESERVATION},
         reserved={"t1": "a b"},
