@@ -22,11 +22,18 @@ from services.scheduler.plan.snapshot import NodeSlots, PendingAllocation, PoolS
 from services.scheduler.plan.topology.domains import domains_of
 
 
-def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None, searched: SearchMemo | None = None) -> Plan:
+def plan(
+    pool: PoolSnapshot,
+    memo: EligibilityMemo | None = None,
+    searched: SearchMemo | None = None,
+    *,
+    settles: bool = True,
+) -> Plan:
     """What happens to each pending request of ``pool``; the order of the snapshot's tuples does not matter.
 
     memo      keeps from plan to plan which nodes may run what; the plan is the same without it
     searched  keeps for whom nothing could be moved; without it the plan might move something a minute sooner
+    settles   the plan goes on until it has nothing left to do, which takes several looks; else that is left to the next
     """
     if pool.nodes is None:
         unknown = (Wait(request.allocation, WaitReason.CAPACITY_UNKNOWN) for request in pool.pending)
@@ -36,7 +43,7 @@ def plan(pool: PoolSnapshot, memo: EligibilityMemo | None = None, searched: Sear
     pool = growth.pool
     passes = _Passes(pool, memo, searched)
     made = looked = passes.run()
-    for _ in range(LOOKS if len(pool.pending) <= LOOKED_AT_AGAIN else 0):
+    for _ in range(LOOKS if settles and len(pool.pending) <= LOOKED_AT_AGAIN else 0):
         if is_settled(looked, pool.policy):
             break
         pool = carried_out(pool, looked)

@@ -52,6 +52,8 @@ class Replay:
     snapshot  the pool as it is now
     lengths   how long pending allocations run from their start; the rest: ``otherwise``
     ends      when held allocations are expected to end, each later than now; the rest: ``otherwise`` from now
+    settles   the plan of now is made as the scheduler makes it, until it has nothing left to do; of the many after it
+              each leaves that to the next
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Replay:
         lengths: Mapping[str, timedelta],
         ends: Mapping[str, datetime],
         otherwise: timedelta,
+        settles: bool = True,
     ) -> None:
         # Moves that are under way have their new places already.
         moved = (msgspec.structs.replace(one, allocation=f"{one.allocation} moved") for one in snapshot.moving)
@@ -70,6 +73,7 @@ class Replay:
         self._began_at = self.now = snapshot.now
         self._lengths = lengths
         self._otherwise = otherwise
+        self._settles = settles
         self._pending: dict[str, PendingAllocation] = {}
         self._later = sorted(snapshot.pending, key=_begins_to_wait, reverse=True)
         """Those that are not in the queue yet, the next one last."""
@@ -129,6 +133,7 @@ class Replay:
                 now=self.now,
             ),
             self._memo,
+            settles=self._settles and self.first is None,
         )
         self.first = self.first or made
         self._start(made)

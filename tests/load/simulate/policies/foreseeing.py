@@ -38,6 +38,7 @@ class Foreseeing(Resolute):
             lengths={one.allocation: one.expected for one in snapshot.pending if one.expected is not None},
             ends={one.allocation: one.ends_at for one in snapshot.held if one.ends_at is not None},
             otherwise=timedelta(hours=1),
+            settles=False,
         )
         for _ in range(MOST_STEPS):
             if not replay.step() or wanted <= replay.starts.keys():

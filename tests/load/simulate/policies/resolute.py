@@ -2,7 +2,8 @@
 
 The planner gets what it gets from the scheduler: nodes, who holds what, and who waits. It knows no models of GPU, so a
 job that needs one has all other nodes excluded, as by a log policy. Who was asked to leave has left at once, and comes
-back to the queue with the next event, as a task does that has to save its state first.
+back to the queue with the next event, as a task does that has to save its state first. What a plan leaves to do is left
+to the next event, too: there are many.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Resolute:
                 NodeSlots(name=_name(index), slots=node.slots, max_aux=0) for index, node in enumerate(state.nodes)
             )
         self._leaving &= state.running.keys()
-        made = plan(self._snapshot(state, now))
+        made = plan(self._snapshot(state, now), settles=False)
         self._remember(made)
         for start in made.starts:
             yield Begin(int(start.allocation), tuple(int(placement.node) for placement in start.placements))
