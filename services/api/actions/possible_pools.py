@@ -14,6 +14,7 @@ from msgspec import Struct
 from libs.cluster.resolution import PodSplit, split_in_pool
 from libs.db.jobs.pool_offers import PoolOffer
 from libs.errors import InvalidRequest
+from libs.events.requests.queue_checks import EmptyPoolRequest
 from services.api.actions.pool_offers import OfferedTask
 from services.api.actions.requirements import answers_about, check_requirements, question_about
 from services.api.actions.resource_request import EXCEEDS, check_resources, unfit_slots
@@ -63,13 +64,7 @@ async def check_pools(
         return await _check_several(app, task, task_type=task_type, config=config, offers=offers)
     check_slots(app, task, offers)
     found = tuple(warnings) or await check_requirements(
-        app,
-        pool=task.pool,
-        task_type=task_type,
-        slots=task.slots,
-        num_pods=_split(app, task, task.pool).num_pods,
-        pod_spec=config["environment"].get("pod_spec"),
-        topology=config["resources"].get("topology"),
+        app, _question(app, task, task.pool, task_type=task_type, config=config, offers=offers)
     )
     return PossiblePools(tuple(found))
 
@@ -101,29 +96,38 @@ async def _check_several(
 ) -> PossiblePools:
     pools = [offer.pool for offer in offers]
     found = _by_slots(app, task, pools)
-    questions = {
-        pool: question
+    asked = (
+        _question(app, task, pool, task_type=task_type, config=config, offers=offers)
         for pool in pools
         if pool not in found
-        and (
-            question := question_about(
-                app,
-                pool=pool,
-                task_type=task_type,
-                slots=task.slots,
-                num_pods=_split(app, task, pool).num_pods,
-                pod_spec=pod_spec_in(config, offers, pool),
-                topology=config["resources"].get("topology"),
-            )
-        )
-        is not None
-    }
-    answers = await answers_about(app, tuple(questions.values())) if questions else ()
-    for pool, answer in zip(questions, answers, strict=False):
+    )
+    questions = [question for question in asked if question is not None]
+    answers = await answers_about(app, questions) if questions else ()
+    for question, answer in zip(questions, answers, strict=False):
         if not answer.is_possible:
-            may_change = app.cluster.can_grow(pool) or not app.cluster.launch_error
-            found[pool] = UnfitPool(pool, f"{EXCEEDS}: {answer.reason}", may_change)
+            may_change = app.cluster.can_grow(question.pool) or not app.cluster.launch_error
+            found[question.pool] = UnfitPool(question.pool, f"{EXCEEDS}: {answer.reason}", may_change)
     return _judged(pools, found)
+
+
+def _question(
+    app: App,
+    task: OfferedTask,
+    pool: str,
+    *,
+    task_type: str,
+    config: Mapping[str, Any],
+    offers: Sequence[PoolOffer],
+) -> EmptyPoolRequest | None:
+    return question_about(
+        app,
+        pool=pool,
+        task_type=task_type,
+        slots=task.slots,
+        num_pods=_split(app, task, pool).num_pods,
+        pod_spec=pod_spec_in(config, offers, pool),
+        topology=config["resources"].get("topology"),
+    )
 
 
 def _judged(pools: Sequence[str], found: Mapping[str, UnfitPool]) -> PossiblePools:

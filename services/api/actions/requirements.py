@@ -25,34 +25,16 @@ log = structlog.get_logger()
 ANSWERS_WITHIN_S: Final = 2.0
 
 
-async def check_requirements(
-    app: App,
-    *,
-    pool: str,
-    task_type: str,
-    slots: int,
-    num_pods: int,
-    pod_spec: Mapping[str, Any] | None,
-    topology: Mapping[str, str] | None = None,
-) -> list[LaunchWarning]:
+async def check_requirements(app: App, asked: EmptyPoolRequest | None) -> list[LaunchWarning]:
     """Warnings about a task that may have to wait for ever; raises InvalidRequest when it certainly would.
 
-    pod_spec, topology  those of the complete configuration
+    asked  what the scheduler is asked of its pool; None where there is nothing to ask
     Where a pool may grow, or no node of its cluster has come yet, the task is accepted with a warning.
     """
-    asked = question_about(
-        app,
-        pool=pool,
-        task_type=task_type,
-        slots=slots,
-        num_pods=num_pods,
-        pod_spec=pod_spec,
-        topology=topology,
-    )
     answer = None if asked is None else next(iter(await answers_about(app, (asked,))), None)
-    if answer is None or answer.is_possible:
+    if asked is None or answer is None or answer.is_possible:
         return []
-    if app.cluster.can_grow(pool) or not app.cluster.launch_error:
+    if app.cluster.can_grow(asked.pool) or not app.cluster.launch_error:
         return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
     raise InvalidRequest(f"invalid resource configuration: {EXCEEDS}: {answer.reason}")
 

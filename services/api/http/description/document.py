@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from services.api.http.description.contents import CONTENTS, SCHEMAS
 from services.api.http.description.operations import body_of, describe_operation
 from services.api.http.description.parameters import PARAMETER
 from services.api.http.description.refusals import refusal_components
-from services.api.http.description.schemas import Schema, Schemas
+from services.api.http.description.schemas import Schema, Schemas, names_below
 from services.api.http.description.tags import TAGS
 from services.api.http.routing import Route, shape_of
 
-_SCHEMA_REFERENCE: Final = re.compile(r"#/components/schemas/([\w.-]+)\Z")
 _SECURITY: Final = {
     "bearer": {
         "type": "http",
@@ -42,6 +40,7 @@ def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
     schemas = Schemas(sent=sent, received=received, others=SCHEMAS)
     paths = _paths(routes, schemas)
     responses = refusal_components()
+    used = names_below([paths, responses], schemas.components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -54,7 +53,7 @@ def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
         "tags": _tags(paths),
         "paths": paths,
         "components": {
-            "schemas": _reachable(schemas.components, [paths, responses]),
+            "schemas": {name: schemas.components[name] for name in sorted(used)},
             "responses": responses,
             "securitySchemes": _SECURITY,
         },
@@ -82,26 +81,3 @@ def _paths(routes: Sequence[Route], schemas: Schemas) -> dict[str, Schema]:
 def _tags(paths: dict[str, Schema]) -> list[Schema]:
     used = {tag for methods in paths.values() for operation in methods.values() for tag in operation["tags"]}
     return [{"name": name, "description": TAGS[name]} if name in TAGS else {"name": name} for name in sorted(used)]
-
-
-def _reachable(components: dict[str, Schema], roots: Iterable[Any]) -> dict[str, Schema]:
-    """The components that something refers to, by name."""
-    found: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        for name in _references(waiting.pop()):
-            if name not in found:
-                found.add(name)
-                waiting.append(components[name])
-    return {name: components[name] for name in sorted(found)}
-
-
-def _references(part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        if (found := _SCHEMA_REFERENCE.match(str(part.get("$ref", "")))) is not None:
-            yield found[1]
-        for inner in part.values():
-            yield from _references(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            yield from _references(inner)

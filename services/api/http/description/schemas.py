@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -57,7 +57,7 @@ class Schemas:
         replies = {repr(kind): schema for kind, schema in zip(sent, outer, strict=False)}
         requests = {repr(kind): schema for kind, schema in zip(received, outer[len(sent) :], strict=True)}
         self._unset = _left_out_while_unset([*sent])
-        in_replies, in_requests = self._below(list(replies.values())), self._below(list(requests.values()))
+        in_replies, in_requests = self._below(replies.values()), self._below(requests.values())
         self._twice = self._with_objects(in_replies & in_requests)
         self._replies = {kind: self._reply(schema) for kind, schema in replies.items()}
         self._requests = {kind: self._request(schema) for kind, schema in requests.items()}
@@ -84,15 +84,8 @@ class Schemas:
     def _input_name(self, name: str) -> str:
         return name + _INPUT if name in self._twice else name
 
-    def _below(self, roots: list[Any]) -> set[str]:
-        found: set[str] = set()
-        waiting = roots
-        while waiting:
-            for name in _names_in(waiting.pop()):
-                if name not in found:
-                    found.add(name)
-                    waiting.append(self._named[name])
-        return found
+    def _below(self, roots: Iterable[Any]) -> set[str]:
+        return names_below(roots, self._named)
 
     def _with_objects(self, names: set[str]) -> set[str]:
         """Those that are objects, or have one in them: for all others, sending and receiving is the same."""
@@ -160,9 +153,21 @@ def _completed(made: Schema) -> Schema:
     return made
 
 
+def names_below(roots: Iterable[Any], named: Mapping[str, Schema]) -> set[str]:
+    """Names of the schemas that parts of a document refer to, directly or through other schemas."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        for name in _names_in(waiting.pop()):
+            if name not in found:
+                found.add(name)
+                waiting.append(named[name])
+    return found
+
+
 def _names_in(part: Any) -> Iterator[str]:
     if isinstance(part, dict):
-        if "$ref" in part:
+        if str(part.get("$ref", "")).startswith(_PREFIX):
             yield part["$ref"].removeprefix(_PREFIX)
         for inner in part.values():
             yield from _names_in(inner)
