@@ -29,13 +29,13 @@ async def landing(_: Call[App, None, None]) -> RawResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/", handler=to_landing, raw=True, summary="Lead a browser to the page"),
-    Route(method="GET", path="/det", handler=landing, raw=True, summary="Show the page"),
+    Route(method="GET", path="/", handler=to_landing, raw=True, summary="Redirect a browser to the web page"),
+    Route(method="GET", path="/det", handler=landing, raw=True, summary="Show the web page"),
     Route(
         method="GET",
         path="/det/{rest:path}",
         handler=landing,
         raw=True,
-        summary="Show the page at an address of its own",
+        summary="Show the web page at one of its addresses",
     ),
 )

@@ -46,6 +46,6 @@ ROUTES: Final = (
         path=PATH,
         handler=stream,
         raw=True,
-        summary="Follow live updates over a websocket; there with the feature switch streaming_updates only",
+        summary="Follow live updates over a websocket, where the feature switch streaming_updates is on",
     ),
 )

@@ -32,14 +32,14 @@ def description_routes(openapi_schema: Callable[[], Schema]) -> list[Route]:
     """The routes that describe the interface, of which ``openapi_schema`` is the document. Public: they say nothing
     that the source code does not.
 
-    The document is made for the first who asks, which few replicas are, and kept: it takes a fifth of a second, more
-    than half of the processor time that the api needs to start.
+    The first request builds the document, and the encoded document is kept: building it takes a fifth of a second, more
+    than half of the processor time that the api needs to start, and few replicas are ever asked for it.
     """
 
     making: asyncio.Task[bytes] | None = None
 
-    # In a thread, for others do not wait for it; and once, however many ask before it is there. Who goes away
-    # meanwhile takes nothing from the rest.
+    # In a thread, so that other requests are answered meanwhile; and once for all concurrent requests. The task is
+    # shielded, so that a client that disconnects does not cancel it for the others.
     async def openapi(_: Call[object, None, None]) -> RawResponse:
         nonlocal making
         if making is None or _has_failed(making):

@@ -15,19 +15,19 @@ _ID_OF_SCIM: Final = {"type": "array", "items": TEXT}
 SCHEMAS: Final[dict[str, Schema]] = {
     **ERRORS,
     "Context": {
-        "description": "Files as a gzipped tar in base64.",
+        "description": "Files as a gzipped tar archive in base64.",
         "type": "object",
         "required": ["b64Tgz"],
         "properties": {"b64Tgz": {"type": "string", "contentEncoding": "base64"}},
     },
     "OAuthClient": {
-        "description": "A client of OAuth; its secret is told once, when it is made.",
+        "description": "An OAuth client. The secret is returned only when the client is created.",
         "type": "object",
         "required": ["id", "name", "domain"],
         "properties": {"id": TEXT, "name": TEXT, "domain": TEXT, "secret": TEXT},
     },
     "OAuthGrant": {
-        "description": "What a client asks for tokens with (RFC 6749 4.1.3, 4.4.2 and 6).",
+        "description": "A token request (RFC 6749 4.1.3, 4.4.2 and 6).",
         "type": "object",
         "required": ["grant_type"],
         "properties": {
@@ -40,7 +40,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         },
     },
     "OAuthTokens": {
-        "description": "Tokens for a client (RFC 6749 5.1); `expires_in` is in seconds.",
+        "description": "A token response (RFC 6749 5.1); `expires_in` is in seconds.",
         "type": "object",
         "required": ["access_token", "token_type", "expires_in"],
         "properties": {"access_token": TEXT, "token_type": TEXT, "expires_in": INT32, "refresh_token": TEXT},
@@ -81,7 +81,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "additionalProperties": JSON,
     },
     "ScimList": {
-        "description": "Resources that were found (RFC 7644 3.4.2).",
+        "description": "The resources that match a query (RFC 7644 3.4.2).",
         "type": "object",
         "required": ["schemas", "totalResults", "Resources"],
         "properties": {
@@ -93,7 +93,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         },
     },
     "ScrapeTarget": {
-        "description": "Addresses to scrape, with their labels.",
+        "description": "Addresses that Prometheus scrapes, with their labels.",
         "type": "object",
         "required": ["targets", "labels"],
         "properties": {
@@ -124,7 +124,7 @@ class Content:
         """The response object."""
         response: Schema = {"description": HTTPStatus(self.status).phrase}
         if self.location:
-            response["headers"] = {"Location": {"description": "where to go on", "schema": TEXT}}
+            response["headers"] = {"Location": {"description": "The address to request next.", "schema": TEXT}}
         if self.media_types:
             response["content"] = {each: {"schema": self.schema} for each in self.media_types}
         return response

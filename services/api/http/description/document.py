@@ -17,15 +17,20 @@ _SECURITY: Final = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "the token of a login (`login`), an access token (`postAccessToken`) or the token of a task",
+        "description": "The token of a login (`login`), an access token (`postAccessToken`), or the token of a task.",
     },
     "cookie": {
         "type": "apiKey",
         "in": "cookie",
         "name": "auth",
-        "description": "the token of a login as a browser has it; what changes something has to come from our own page",
+        "description": "The token of a login, as browsers send it. Requests that change something must come from "
+        "the same origin.",
     },
-    "basic": {"type": "http", "scheme": "basic", "description": "the name and the password of a client"},
+    "basic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "The id and the secret of an OAuth client, or the credentials of a SCIM client.",
+    },
 }
 
 
@@ -46,9 +51,9 @@ def describe(routes: Sequence[Route], *, title: str, version: str) -> Schema:
         "info": {
             "title": title,
             "version": version,
-            "summary": "The REST interface of Resolute",
-            "description": "Compatible with the interface of the Determined master 0.38.1; what is below "
-            "`/api/v1/resolute/` is in addition.",
+            "summary": "The REST API of Resolute",
+            "description": "Compatible with the API of the Determined master 0.38.1. Operations below "
+            "`/api/v1/resolute/` are additions.",
         },
         "tags": _tags(paths),
         "paths": paths,

@@ -11,17 +11,17 @@ from services.api.http.description.schemas import TEXT, Schema, reference
 from services.api.http.routing import Route
 
 _WHAT: Final = {
-    "400": ("BadRequest", "the request cannot be done as it is"),
-    "401": ("Unauthenticated", "nobody is logged in by what the request has to show"),
-    "403": ("PermissionDenied", "who calls may not do this"),
-    "404": ("NotFound", "something that the request names is not there, or not for who calls to know of"),
-    "409": ("Conflict", "there is another one of that name already"),
-    "429": ("TooManyRequests", "too many logins of this name have failed"),
-    "503": ("Unavailable", "something that the request needs is away; it can be sent again after `Retry-After`"),
-    "default": ("Failure", "what is wrong, and the status says whose fault it is"),
+    "400": ("BadRequest", "The request is not valid; the message names the field."),
+    "401": ("Unauthenticated", "The request has no valid credentials."),
+    "403": ("PermissionDenied", "The caller does not have the permission that the operation requires."),
+    "404": ("NotFound", "An object that the request names does not exist, or the caller may not see it."),
+    "409": ("Conflict", "Another object has that name already."),
+    "429": ("TooManyRequests", "Too many logins with this user name have failed."),
+    "503": ("Unavailable", "A service that the request depends on is unavailable. Repeat it after `Retry-After`."),
+    "default": ("Failure", "The request failed. The status tells whether the client or the server is at fault."),
 }
 _ERROR: Final = {
-    "description": "A refusal: `error` is a sentence for people, `reason` and `code` the status as gRPC has it.",
+    "description": "An error: `error` is a message for people, `reason` and `code` are the status as gRPC defines it.",
     "type": "object",
     "required": ["error"],
     "properties": {
@@ -33,7 +33,7 @@ _ERROR: Final = {
     },
 }
 _STREAM_ERROR: Final = {
-    "description": "A refusal of a stream, in the place of it or as its last line.",
+    "description": "An error of a stream, in place of the stream or as its last line.",
     "type": "object",
     "required": ["error"],
     "properties": {
@@ -52,13 +52,13 @@ _STREAM_ERROR: Final = {
     },
 }
 _PLAIN_ERROR: Final = {
-    "description": "A refusal outside of `/api/v1`.",
+    "description": "An error of an operation outside of `/api/v1`.",
     "type": "object",
     "required": ["message"],
     "properties": {"message": TEXT},
 }
 _SCIM_ERROR: Final = {
-    "description": "A refusal of SCIM (RFC 7644 3.12).",
+    "description": "An error of SCIM (RFC 7644 3.12).",
     "type": "object",
     "required": ["schemas", "status", "detail"],
     "properties": {
@@ -159,5 +159,5 @@ def _response(shape: str, status: str) -> Schema:
     schema, media_type = _SHAPES[shape]
     response: Schema = {"description": _WHAT[status][1], "content": {media_type: {"schema": reference(schema)}}}
     if status == "503":
-        response["headers"] = {"Retry-After": {"description": "seconds", "schema": {"type": "integer"}}}
+        response["headers"] = {"Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}}
     return response

@@ -23,7 +23,7 @@ TEXT: Final = {"type": "string"}
 JSON: Final = {"$ref": "#/components/schemas/JsonValue"}
 _PREFIX: Final = "#/components/schemas/"
 _JSON_VALUE: Final = {
-    "description": "any JSON",
+    "description": "Any JSON value.",
     "anyOf": [
         {"type": "null"},
         {"type": "boolean"},

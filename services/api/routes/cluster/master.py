@@ -179,7 +179,7 @@ ROUTES: Final = (
         path="/api/v1/master",
         handler=get_master,
         response=MasterResponse,
-        summary="Get the version of the installation and what is switched on",
+        summary="Get the version and the features of the installation",
     ),
     Route(
         method="GET",

@@ -107,7 +107,7 @@ ROUTES: Final = (
         path="/prom/det-state-metrics",
         handler=get_state_metrics,
         raw=True,
-        summary="Map which container belongs to which allocation, task, experiment and label, as gauges for Prometheus",
+        summary="Get which container belongs to which allocation, task, experiment and label, as gauges for Prometheus",
     ),
     Route(
         method="GET",

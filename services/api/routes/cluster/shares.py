@@ -58,13 +58,13 @@ ROUTES: Final = (
         handler=put_share,
         body=SetShareRequest,
         response=ShareResponse,
-        summary="Set what a user, a group or a workspace weighs under fair share",
+        summary="Set the weight of a user, a group or a workspace under fair share",
     ),
     Route(
         method="DELETE",
         path=f"{_ALL}/{{shareId}}",
         handler=delete_share,
         response=Empty,
-        summary="Let a user, a group or a workspace weigh as much as those without a weight",
+        summary="Remove the weight of a user, a group or a workspace",
     ),
 )

@@ -196,7 +196,7 @@ ROUTES: Final = (
         handler=continue_,
         body=ContinueExperimentRequest,
         response=ContinueExperimentResponse,
-        summary="Let an experiment that has ended run again",
+        summary="Continue an experiment that has ended",
     ),
     Route(
         method="DELETE",

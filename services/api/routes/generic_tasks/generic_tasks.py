@@ -114,6 +114,6 @@ ROUTES: Final = (
         path=f"{_ONE}/unpause",
         handler=unpause,
         response=Empty,
-        summary="Let a paused generic task go on",
+        summary="Resume a paused generic task",
     ),
 )

@@ -237,7 +237,7 @@ ROUTES: Final = (
         handler=post_daemon,
         response=Empty,
         idempotent=True,
-        summary="Mark resources of an allocation as a daemon, which changes nothing",
+        summary="Mark resources of an allocation as a daemon, which has no effect",
     ),
     Route(
         method="GET",

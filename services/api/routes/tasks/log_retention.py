@@ -49,7 +49,7 @@ ROUTES: Final = (
         path="/api/v1/cleanup_logs",
         handler=cleanup,
         response=CleanupLogsResponse,
-        summary="Remove log lines whose time is over",
+        summary="Remove expired log lines",
     ),
     Route(
         method="GET",

@@ -231,7 +231,7 @@ ROUTES: Final = (
         described_body=list[dict[str, Any]],
         raw=True,
         idempotent=True,
-        summary="Store log lines of tasks as older programs send them",
+        summary="Store log lines of tasks in the former format",
     ),
     Route(
         method="GET",

@@ -42,14 +42,14 @@ ROUTES: Final = (
         path="/tasks",
         handler=get_raw_tasks,
         raw=True,
-        summary="Map the allocations that hold or want slots, by their ids",
+        summary="Get the allocations that hold slots or wait for them, by id",
     ),
     Route(
         method="GET",
         path="/api/v1/tasks",
         handler=get_tasks,
         response=GetTasksResponse,
-        summary="Map the allocations that hold or want slots, by their ids",
+        summary="Get the allocations that hold slots or wait for them, by id",
     ),
     Route(
         method="GET",

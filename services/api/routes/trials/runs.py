@@ -141,7 +141,7 @@ ROUTES: Final = (
         body=EarlyExitRequest,
         response=Empty,
         idempotent=True,
-        summary="Report that a trial ends before its search wants it to",
+        summary="Report that a trial ends early",
     ),
     Route(
         method="POST",

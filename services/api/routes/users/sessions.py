@@ -65,9 +65,7 @@ ROUTES: Final = (
         path="/api/v1/auth/user",
         handler=current_user,
         response=UserResponse,
-        summary="Get the user who calls",
+        summary="Get the current user",
     ),
-    Route(
-        method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Get the user who calls"
-    ),
+    Route(method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Get the current user"),
 )

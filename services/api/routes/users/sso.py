@@ -173,7 +173,12 @@ def _refusal(call: Call[App, Any, Any], error: ResoluteError) -> RawResponse:
 
 ROUTES: Final = (
     Route(
-        method="GET", path="/oidc/sso", handler=to_provider, query=SsoQuery, raw=True, summary="Log in at a provider"
+        method="GET",
+        path="/oidc/sso",
+        handler=to_provider,
+        query=SsoQuery,
+        raw=True,
+        summary="Begin a login at an identity provider",
     ),
     Route(
         method="GET",
@@ -181,7 +186,7 @@ ROUTES: Final = (
         handler=callback,
         query=CallbackQuery,
         raw=True,
-        summary="Come back from the provider",
+        summary="Complete a login at an identity provider",
     ),
     Route(
         method="GET",
@@ -189,6 +194,6 @@ ROUTES: Final = (
         handler=legacy_me,
         raw=True,
         response=LegacyUser,
-        summary="Get the user who calls, as older programs ask",
+        summary="Get the current user in the former format",
     ),
 )

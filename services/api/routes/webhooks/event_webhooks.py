@@ -36,7 +36,7 @@ ROUTES: Final = (
         path=_ALL,
         handler=list_,
         response=GetEventWebhooksResponse,
-        summary="List the webhooks that hear of events",
+        summary="List the webhooks for events",
     ),
     Route(
         method="POST",
@@ -45,7 +45,7 @@ ROUTES: Final = (
         body=EventWebhook,
         response=EventWebhookResponse,
         max_body_bytes=MOST_BYTES,
-        summary="Create a webhook that hears of events",
+        summary="Create a webhook for events",
     ),
     *routes_of_one(f"{_ALL}/{{id}}", action=_ACTION, for_events=True),
 )
