@@ -10,6 +10,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.moving.moves import load_moves
 from tests.harness import eventually
+from tests.integration.scheduler.queue.moved_trials import nodes_of, save_and_leave, started_again
 from tests.integration.scheduler.world import QUICK, World
 
 
@@ -21,12 +22,12 @@ async def test_a_trial_is_moved_and_goes_on_elsewhere(world: World) -> None:
         asked = await w.api.allocation(moved)
         assert (asked["preempt_reason"], asked["killed_at"]) == (f"moved to make room for {head['name']}", None)
         await eventually(lambda: _waits(w, large, WaitReason.PREEMPTING))
-        await _leave(w, moved)
+        await save_and_leave(w, moved)
         await w.launcher.running(4)
-        [left] = _nodes(asked)
-        assert _nodes(await w.api.allocation(head["allocation_id"])) == [left]
-        again = await eventually(lambda: _again(w, moved))
-        assert _nodes(await w.api.allocation(again)) == sorted({"node0", "node1"} - {left})
+        [left] = nodes_of(asked)
+        assert nodes_of(await w.api.allocation(head["allocation_id"])) == [left]
+        again = await eventually(lambda: started_again(w, moved))
+        assert nodes_of(await w.api.allocation(again)) == sorted({"node0", "node1"} - {left})
         trials = [trial for each in experiments for trial in await w.api.trials(each)]
         assert [(trial["state"], trial["restarts"]) for trial in trials] == [("ACTIVE", 0)] * 2
         assert sorted(trial["run_id"] for trial in trials) == [1, 2]
@@ -42,10 +43,10 @@ async def test_the_scheduler_after_it_keeps_the_places_and_counts_the_move(world
         small = await w.api.create(resources=wants(2))
         await eventually(lambda: _waits(w, small, WaitReason.NO_ROOM))
         assert (await w.api.allocation(moved))["preempt_deadline"] == deadline
-        await _leave(w, moved)
+        await save_and_leave(w, moved)
         await w.launcher.running(4)
     async with _scheduling(world) as w:
-        again = await eventually(lambda: _again(w, moved))
+        again = await eventually(lambda: started_again(w, moved))
         [runs] = await w.api.allocations(large)
         assert runs["assigned_at"] is not None
         await eventually(lambda: _waits(w, small, WaitReason.NO_ROOM))
@@ -126,24 +127,9 @@ async def _scheduling(world: World) -> AsyncIterator[World]:
         yield w
 
 
-async def _leave(world: World, allocation: str) -> None:
-    await world.api.ack(allocation)
-    await world.launcher.exit(allocation)
-
-
 async def _moved(world: World) -> str:
     """The allocation that is moved."""
     found = await world.api.sql("SELECT allocation_id FROM consolidation_moves")
-    return str(found[0]) if found else ""
-
-
-async def _again(world: World, moved: str) -> str:
-    """The allocation in which a trial that was moved has started again."""
-    found = await world.api.sql(
-        "SELECT n.allocation_id FROM allocations n JOIN allocations a ON a.task_id = n.task_id"
-        " WHERE a.allocation_id = :moved AND n.allocation_id <> :moved AND n.assigned_at IS NOT NULL",
-        moved=moved,
-    )
     return str(found[0]) if found else ""
 
 
@@ -154,7 +140,3 @@ async def _waits(world: World, experiment: int, reason: WaitReason) -> bool:
 
 async def _allocations(world: World, experiment: int) -> list[str]:
     return [row["allocation_id"] for row in await world.api.allocations(experiment)]
-
-
-def _nodes(row: object) -> list[str]:
-    return [place["node"] for place in row["places"]]  # type: ignore[index]

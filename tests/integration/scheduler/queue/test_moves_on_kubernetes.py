@@ -16,6 +16,7 @@ from libs.bus import BusSettings
 from libs.cluster.loading import load_cluster_config
 from services.scheduler.plan.reasons import WaitReason
 from tests.harness import ServiceProcess, eventually
+from tests.integration.scheduler.queue.moved_trials import nodes_of, save_and_leave, started_again
 from tests.integration.scheduler.world import QUICK, World, background
 
 CLUSTER: Final[dict[str, Any]] = {
@@ -50,28 +51,28 @@ async def test_a_gang_gets_the_places_of_those_moved_for_it_though_each_step_is_
             await eventually(lambda: _all_moved(world, 2))
             first, second = running[:2]
             asked = {each: await world.api.allocation(each) for each in (first, second)}
-            freed = sorted(node for each in asked.values() for node in _nodes(each))
+            freed = sorted(node for each in asked.values() for node in nodes_of(each))
 
             await asyncio.to_thread(process.kill)
-            await _leave(world, first)
+            await save_and_leave(world, first)
             await asyncio.to_thread(process.start)
-            again = await eventually(lambda: _again(world, first))
+            again = await eventually(lambda: started_again(world, first))
             # Its pod could be bound to what it has left itself, which the gang waits for.
             await eventually(lambda: again in world.launcher.specs)
             assert _kept_off(world, again) == freed
-            assert not set(_nodes(await world.api.allocation(again))) & set(freed)
+            assert not set(nodes_of(await world.api.allocation(again))) & set(freed)
             [head] = await world.api.allocations(large)
             assert (head["assigned_at"], head["wait_reason"]) == (None, WaitReason.PREEMPTING)
 
             await asyncio.to_thread(process.kill)
-            await _leave(world, second)
+            await save_and_leave(world, second)
             assert (await world.api.allocation(second))["preempt_deadline"] == asked[second]["preempt_deadline"]
             await asyncio.to_thread(process.start)
             await eventually(lambda: _has_started(world, large))
             [head] = await world.api.allocations(large)
-            assert _nodes(head) == freed
-            other = await eventually(lambda: _again(world, second))
-            assert not set(_nodes(await world.api.allocation(other))) & set(freed)
+            assert nodes_of(head) == freed
+            other = await eventually(lambda: started_again(world, second))
+            assert not set(nodes_of(await world.api.allocation(other))) & set(freed)
 
             await asyncio.to_thread(process.kill)
             await asyncio.to_thread(process.start)
@@ -93,12 +94,12 @@ async def test_a_move_that_nobody_needs_any_more_keeps_its_trial_off_nothing(wor
         # What was free beside the trial is not kept for the large one any more, and its new place still is for it.
         small = await w.api.create(slots=2)
         await eventually(lambda: _has_started(w, small))
-        assert _nodes((await w.api.allocations(small))[0]) == _nodes(await w.api.allocation(moves))
-        await _leave(w, moves)
-        again = await eventually(lambda: _again(w, moves))
+        assert nodes_of((await w.api.allocations(small))[0]) == nodes_of(await w.api.allocation(moves))
+        await save_and_leave(w, moves)
+        again = await eventually(lambda: started_again(w, moves))
         await eventually(lambda: again in w.launcher.specs)
         assert _kept_off(w, again) == []
-        assert _nodes(await w.api.allocation(again)) != _nodes(await w.api.allocation(moves))
+        assert nodes_of(await w.api.allocation(again)) != nodes_of(await w.api.allocation(moves))
         await w.api.create(slots=1)
         await eventually(lambda: _is_settled(w))
 
@@ -110,9 +111,9 @@ async def test_a_trial_that_is_done_when_it_is_to_move_leaves_for_good(world: Wo
         await w.launcher.exit(moves)  # without a word about saving its state
         await eventually(lambda: _has_started(w, large))
         [head] = await w.api.allocations(large)
-        assert _nodes(head) == _nodes(await w.api.allocation(moves))
+        assert nodes_of(head) == nodes_of(await w.api.allocation(moves))
         await eventually(lambda: _is_completed(w, moves))
-        assert await _again(w, moves) == ""
+        assert await started_again(w, moves) == ""
 
 
 async def test_a_trial_that_ends_while_a_plan_is_carried_out_is_not_moved(world: World, tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ async def test_a_trial_that_ends_while_a_plan_is_carried_out_is_not_moved(world:
         await eventually(lambda: _has_started(w, large))
         [head] = await w.api.allocations(large)
         row = await w.api.allocation(moves)
-        assert (_nodes(head), row["preempted_at"]) == (_nodes(row), None)
+        assert (nodes_of(head), row["preempted_at"]) == (nodes_of(row), None)
         assert await w.api.sql("SELECT 1 FROM consolidation_moves") == []
 
 
@@ -162,23 +163,8 @@ def _cluster_file(folder: Path) -> Path:
     return path
 
 
-async def _leave(world: World, allocation: str) -> None:
-    await world.api.ack(allocation)
-    await world.launcher.exit(allocation)
-
-
 async def _all_moved(world: World, count: int) -> bool:
     return len(await world.api.sql("SELECT 1 FROM consolidation_moves")) == count
-
-
-async def _again(world: World, moved: str) -> str:
-    """The allocation in which a trial that was moved has started again."""
-    found = await world.api.sql(
-        "SELECT n.allocation_id FROM allocations n JOIN allocations a ON a.task_id = n.task_id"
-        " WHERE a.allocation_id = :moved AND n.allocation_id <> :moved AND n.assigned_at IS NOT NULL",
-        moved=moved,
-    )
-    return str(found[0]) if found else ""
 
 
 async def _has_started(world: World, experiment: int) -> bool:
@@ -198,7 +184,3 @@ def _kept_off(world: World, allocation: str) -> list[str]:
     spec = world.launcher.specs[allocation].spec
     assert spec is not None
     return list(spec.blocked_nodes)
-
-
-def _nodes(row: object) -> list[str]:
-    return sorted(place["node"] for place in row["places"])  # type: ignore[index]
